@@ -1,0 +1,94 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows belong together, and sums over them.
+
+Rows are few and tokens many, so everything here works on per-row numbers, in float64.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+
+def group_ids(index: Sequence[Any] | torch.Tensor, num_rows: int) -> tuple[torch.Tensor, int]:
+    """Numbers the groups of `index` by first appearance.
+
+    Args:
+        index: (bs,) one hashable key per row: verl's `uid` (a numpy object array), a list, or a tensor.
+        num_rows: bs.
+
+    Returns:
+        (bs,) int64 group numbers on the CPU, and how many groups there are.
+
+    Raises:
+        ValueError: `index` is not one-dimensional or not of length bs.
+    """
+    ndim = getattr(index, "ndim", 1)
+    if ndim != 1 or len(index) != num_rows:
+        shape = tuple(getattr(index, "shape", (len(index),)))
+        raise ValueError(
+            f"index must hold one group key (verl's uid) for each of the {num_rows} rows, got shape {shape}"
+        )
+    keys = index.tolist() if hasattr(index, "tolist") else index
+    numbers: dict[Any, int] = {}
+    ids = [numbers.setdefault(key, len(numbers)) for key in keys]
+    return torch.tensor(ids, dtype=torch.int64), len(numbers)
+
+
+def last_output_rows(session: Sequence[Any], position: Sequence[int]) -> torch.Tensor:
+    """Finds, for each row, the row that carries its session's outcome: the session's last output.
+
+    Args:
+        session: (bs,) one hashable key per row; rows of one session share it.
+        position: (bs,) number of the output within its session; the largest is the last.
+
+    Returns:
+        (bs,) int64 row numbers, for the `outcome_row` argument of `ep_grpo_advantage`.
+
+    Raises:
+        ValueError: The lengths differ, or two rows of a session have the same position.
+    """
+    if len(session) != len(position):
+        raise ValueError(f"session has {len(session)} entries and position {len(position)}; both need one for each row")
+    if len(set(zip(session, position, strict=True))) != len(session):
+        raise ValueError("two rows have the same session and position, so the last output is not defined")
+    last: dict[Any, int] = {}
+    for row, key in enumerate(session):
+        if key not in last or position[last[key]] < position[row]:
+            last[key] = row
+    return torch.tensor([last[key] for key in session], dtype=torch.int64)
+
+
+def scope_ids(scope: str, group: torch.Tensor, num_groups: int) -> tuple[torch.Tensor, int]:
+    """Numbers the rows' statistics scopes.
+
+    Args:
+        scope: "group", "batch" or "sequence".
+        group: (bs,) int64 group numbers.
+        num_groups: How many groups there are.
+
+    Returns:
+        (bs,) int64 scope numbers and how many scopes there are.
+    """
+    if scope == "group":
+        return group, num_groups
+    if scope == "batch":
+        return torch.zeros_like(group), 1
+    return torch.arange(len(group), device=group.device), len(group)
+
+
+def sum_by(values: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
+    """Sums rows that share an id, in float64.
+
+    Args:
+        values: (bs, ...) per-row numbers.
+        ids: (bs,) int64 in [0, count).
+        count: How many ids there are.
+
+    Returns:
+        (count, ...) float64 sums; 0 for an id without rows. On a CPU the order of addition is the order of the rows,
+        whatever the number of threads.
+    """
+    sums = torch.zeros((count, *values.shape[1:]), dtype=torch.float64, device=values.device)
+    return sums.index_add_(0, ids, values.to(torch.float64))
