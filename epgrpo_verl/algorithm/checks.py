@@ -48,7 +48,7 @@ def check_entropy(entropy: torch.Tensor, mask: torch.Tensor, max_entropy: float 
         ValueError: Names the first bad row and column.
     """
     _check_finite("entropy", entropy, mask)
-    low, high = (bound.item() for bound in torch.aminmax(entropy))
+    low, high = torch.aminmax(entropy)
     if low < MIN_ENTROPY:
         raise ValueError(
             f"entropy must not be negative, {_first(entropy < MIN_ENTROPY, entropy)}; "

@@ -42,11 +42,12 @@ def entropy_gate(
         eps: Added to the std.
 
     Returns:
-        (bs, T) in (0, 1) on valid tokens, 0 on masked ones; dtype of `entropy`.
+        (bs, T) in [0, 1] on valid tokens, 0 on masked ones; dtype of `entropy`.
     """
     centred = entropy - mean.unsqueeze(1).to(entropy.dtype)
     scale = (gamma / (std + eps)).unsqueeze(1).to(entropy.dtype)
-    return torch.where(mask, torch.sigmoid(centred * scale), 0.0)
+    # Not torch.sigmoid: its last elements take a scalar path with other bits, so bits would depend on threads.
+    return torch.where(mask, 1 / (1 + torch.exp(-centred * scale)), 0.0)
 
 
 def normalized_gate(gate: torch.Tensor, mask: torch.Tensor, scope: torch.Tensor, num_scopes: int) -> torch.Tensor:
