@@ -6,6 +6,7 @@ verl imports this package while it is itself half imported, so nothing heavy is 
 are resolved on first use (PEP 562).
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -37,5 +38,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
 
-# --- Plugin activation ------------------------------------------------------------------------------------------
-# `VERL_USE_EXTERNAL_MODULES=epgrpo_verl` imports this package and nothing else, so activation hooks in here.
+if __name__ in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","):
+    # That is how verl was told to load the plugin: it imports this package and nothing else. Without it, importing the
+    # package changes nothing, and verl finds the plugin by its entry point.
+    import_module(".plugin.entry", __name__)

@@ -1,0 +1,70 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Carries what verl does not pass to an estimator from the trainer's hooks to it.
+
+verl calls an estimator with rewards, mask, uid and config only. The hooks around the trainer put the rest into a
+`Feed`, which the estimator finds through a context variable: nothing of verl's own code is repeated, and two
+estimators in one process (two threads, say) cannot see each other's data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..algorithm import EPGRPOResult
+
+
+@dataclass
+class Feed:
+    """Inputs of one advantage computation beyond what verl passes, and what comes back from it.
+
+    Attributes:
+        fields: Padded tensors by verl's names: ``entropy``, ``old_log_probs``, ``ref_log_prob``, each (bs, T).
+        keys: Row keys ``{uid}_{session}_{index}`` of the V1 trainer in row order, None for other trainers.
+        step: The trainer's global step, where known.
+        result: Set by the estimator.
+        metrics: Set by the estimator; the hook puts them into the trainer's metrics.
+    """
+
+    fields: dict[str, torch.Tensor] = field(default_factory=dict)
+    keys: Sequence[str] | None = None
+    step: int | None = None
+    result: EPGRPOResult | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+_CURRENT: ContextVar[Feed | None] = ContextVar("epgrpo_verl_feed", default=None)
+
+
+def current() -> Feed | None:
+    """The feed of the advantage computation that is under way, or None outside of one."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def feeding(feed: Feed) -> Iterator[Feed]:
+    """Make ``feed`` the current one within the ``with`` block."""
+    token = _CURRENT.set(feed)
+    try:
+        yield feed
+    finally:
+        _CURRENT.reset(token)
+
+
+def fed_from(batch: Mapping[str, Any]) -> Feed:
+    """The current feed, or a new one outside of any hook, completed from verl's batch without copying a tensor.
+
+    Fields that a hook fetched win over those of the batch.
+    """
+    feed = current() or Feed()
+    for name in ("entropy", "old_log_probs", "ref_log_prob"):
+        if name in batch.keys():
+            feed.fields.setdefault(name, batch[name])
+    return feed

@@ -1,0 +1,126 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the user's config before any model is loaded.
+
+`prepare` runs whenever verl asks whether a config needs the reference policy, which every trainer and every entry
+script of verl does first: in the driver before Ray starts, and again in the trainer's process.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import Any
+
+from ..algorithm import EPGRPOConfig
+from . import ESTIMATOR, EPGRPOPluginError
+
+logger = logging.getLogger("epgrpo_verl")
+
+
+@functools.cache
+def warn_once(message: str) -> None:
+    """Log a warning the first time that this process meets it."""
+    logger.warning(message)
+
+
+def select(config: Any, path: str, default: Any = None) -> Any:
+    """Read a dotted path from a DictConfig; a missing part anywhere on the way gives ``default``."""
+    node = config
+    for name in path.split("."):
+        if node is None or name not in node:
+            return default
+        node = node[name]
+    return default if node is None else node
+
+
+def uses_ep_grpo(config: Any) -> bool:
+    """Whether ``algorithm.adv_estimator`` of a whole verl config is ``ep_grpo``."""
+    return select(config, "algorithm.adv_estimator") == ESTIMATOR
+
+
+def maths_config(algorithm_config: Any) -> EPGRPOConfig:
+    """The knobs of ``algorithm.ep_grpo`` as an `EPGRPOConfig`; without that section, the defaults.
+
+    Args:
+        algorithm_config: verl's ``config.algorithm``, a DictConfig, a dict or None.
+
+    Raises:
+        EPGRPOPluginError: An unknown key, a wrong type, or a value out of range.
+    """
+    try:
+        return EPGRPOConfig.from_config(select(algorithm_config, ESTIMATOR))
+    except (TypeError, ValueError) as error:
+        raise EPGRPOPluginError(str(error)) from error
+
+
+def prepare(config: Any) -> bool:
+    """Check a verl config that uses ``ep_grpo``, and say whether EP-GRPO needs the reference policy.
+
+    Where no KL option had turned the reference on, its micro-batch size may be unset, because verl did not ask for
+    it: it then takes the one of the actor's old-log-prob pass (``rollout.log_prob_micro_batch_size_per_gpu``), which
+    is the same forward pass over the same rows.
+
+    Args:
+        config: The whole verl config, a DictConfig; for other estimators it is left alone.
+
+    Returns:
+        True if the config uses ``ep_grpo`` with its progress term, which compares the policy with the reference.
+
+    Raises:
+        EPGRPOPluginError: The config cannot work; the message names the line to change.
+    """
+    if not uses_ep_grpo(config):
+        return False
+    maths = maths_config(config.algorithm)
+    _refuse_what_cannot_work(config)
+    _warn_about_what_works_against_it(config, maths)
+    if not maths.progress:
+        return False
+    _share_micro_batch_size_with_reference(config)
+    return True
+
+
+def _refuse_what_cannot_work(config: Any) -> None:
+    if select(config, "algorithm.rollout_correction.bypass_mode", False):
+        raise EPGRPOPluginError(
+            "ep_grpo needs the token entropy of the actor's old-log-prob pass, which bypass mode skips. "
+            "Set algorithm.rollout_correction.bypass_mode=False."
+        )
+
+
+def _warn_about_what_works_against_it(config: Any, maths: EPGRPOConfig) -> None:
+    if maths.zero_variance and select(config, "algorithm.filter_groups.enable", False):
+        warn_once(
+            "algorithm.filter_groups.enable=True removes the groups with equal rewards, which are the ones that "
+            "ep_grpo's zero-variance rule learns from. Set algorithm.filter_groups.enable=False to keep them."
+        )
+    if select(config, "algorithm.use_kl_in_reward", False):
+        warn_once(
+            "algorithm.use_kl_in_reward=True subtracts the KL from the reward: ep_grpo then takes reward minus KL as "
+            "the outcome, so no two rewards of a group are equal and the zero-variance rule never applies. "
+            "Set algorithm.use_kl_in_reward=False."
+        )
+    if select(config, "actor_rollout_ref.rollout.n", 1) == 1:
+        warn_once(
+            "actor_rollout_ref.rollout.n=1 gives groups of one response: there is nothing to compare within a group. "
+            "Set actor_rollout_ref.rollout.n=8, say."
+        )
+
+
+def _share_micro_batch_size_with_reference(config: Any) -> None:
+    reference = select(config, "actor_rollout_ref.ref")
+    if reference is None or select(config, "actor_rollout_ref.ref.log_prob_use_dynamic_bsz", False):
+        return
+    names = ("log_prob_micro_batch_size", "log_prob_micro_batch_size_per_gpu")
+    if any(reference.get(name) is not None for name in names):
+        return
+    for name in names:
+        value = select(config, f"actor_rollout_ref.rollout.{name}")
+        if value is not None:
+            reference[name] = value
+            logger.info(
+                "ep_grpo turned the reference policy on: actor_rollout_ref.ref.%s=%s, as for the old log-probs",
+                name,
+                value,
+            )

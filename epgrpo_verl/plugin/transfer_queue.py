@@ -1,0 +1,37 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every call that the plugin makes to TransferQueue, the data plane of verl's V1 trainers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import EPGRPOPluginError
+
+
+def get_padded(batch: Any, field: str) -> torch.Tensor:
+    """Fetch one per-token field of a batch from TransferQueue.
+
+    Args:
+        batch: verl's ``KVBatchMeta``; rows come back in the order of ``batch.keys``.
+        field: Name of the field, e.g. ``"entropy"``.
+
+    Returns:
+        Tensor of shape (bs, T), padded with zeros on the right.
+
+    Raises:
+        EPGRPOPluginError: The field was never written for these rows.
+    """
+    import transfer_queue as tq
+
+    data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=[field])
+    if field not in data.keys():
+        raise EPGRPOPluginError(
+            f"ep_grpo needs the per-token field {field!r}, and no worker wrote it to TransferQueue. The actor's "
+            "old-log-prob pass computes it (calculate_entropy=True): check that "
+            "algorithm.rollout_correction.bypass_mode=False, and that this verl still computes entropy there."
+        )
+    value = data[field]
+    return value.to_padded_tensor(0) if value.is_nested else value
