@@ -1,0 +1,231 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Bringing a written answer to one form, the same for the answer given and the answer asked for."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from .extract import closing_brace
+from .units import canonical_unit
+
+_UNICODE = str.maketrans(
+    {
+        **dict.fromkeys("−–—‐‑﹣-", "-"),
+        **dict.fromkeys("\u00a0\u2009\u200a\u202f\u2002\u2003\u3000", " "),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff", ""),
+        **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
+        **{chr(0x2080 + digit): f"_{digit}" for digit in range(10)},
+        **{"²": "^2", "³": "^3", "¹": "^1", "⁴": "^4", "⁵": "^5", "⁶": "^6", "⁷": "^7", "⁸": "^8", "⁹": "^9", "⁰": "^0"},
+        **{"½": r"\frac{1}{2}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}"},
+        **{"×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ "},
+        **{"≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∞": r"\infty ", "√": r"\sqrt ", "∪": r"\cup ", "∈": r"\in "},
+        **{"π": r"\pi ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "ω": r"\omega "},
+        **{",": ",", "(": "(", ")": ")", "′": "'", "’": "'", "∨": r"\lor "},
+    }
+)
+
+_SYNONYMS = {
+    **dict.fromkeys([r"\dfrac", r"\tfrac", r"\cfrac"], r"\frac"),
+    **dict.fromkeys([r"\geq", r"\geqslant", r"\geqq"], r"\ge"),
+    **dict.fromkeys([r"\leq", r"\leqslant", r"\leqq"], r"\le"),
+    **dict.fromkeys([r"\times", r"\ast"], r"\cdot"),
+    **{r"\neq": r"\ne", r"\gt": ">", r"\lt": "<", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\vee": r"\lor"},
+    **{r"\lbrack": "[", r"\rbrack": "]", r"\colon": ":", r"\prime": "'", r"\degree": r"^\circ", r"\tbinom": r"\binom"},
+    **{r"\dbinom": r"\binom", r"\thinspace": " ", r"\quad": " ", r"\qquad": " "},
+    **dict.fromkeys([r"\displaystyle", r"\textstyle", r"\limits", r"\left", r"\right"], ""),
+    **dict.fromkeys([r"\big", r"\Big", r"\bigg", r"\Bigg", r"\bigl", r"\bigr", r"\Bigl", r"\Bigr"], ""),
+    **dict.fromkeys([r"\mbox", r"\textbf", r"\textit", r"\textrm", r"\textnormal", r"\textsf", r"\mathrm"], r"\text"),
+    **dict.fromkeys([r"\rm", r"\operatorname"], r"\text"),
+    **dict.fromkeys([r"\mathbf", r"\mathit", r"\boldsymbol", r"\bf"], ""),
+}
+
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_FUNCTIONS = "arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt|pi"
+_BARE_FUNCTION = re.compile(rf"(?<![\\a-zA-Z])(?:{_FUNCTIONS})(?![a-zA-Z])")
+_NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)"
+_SEPARATOR_WORDS = re.compile(r"\\text\{\s*,?\s*(and|or)\s*\}|(?<![\\a-zA-Z])(and|or)(?![a-zA-Z])")
+_E_NOTATION = re.compile(rf"(?<![\w.\\])({_NUMBER}|\d+\.)[eE]([+-]?\d+)(?![\w.])")
+_MIXED_LATEX = re.compile(r"(?<![\d.}\w^/])(\d+)\s*\\frac\{(\d+)\}\{(\d+)\}")
+_MIXED_PLAIN = re.compile(r"(?<![\d.}\w^/])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d.])")
+_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_MARKED_THOUSANDS = re.compile(r"(?<=\d)\s*(?:\{,\}|,\s*\\!)\s*(?=\d{3}(?!\d))")
+_UNIT_WORDS = r"\\text\{([^{}]*)\}|([a-zA-Z][a-zA-Z. ]*)"
+_UNIT = re.compile(rf"(?<=[\d}})])\s*(?:{_UNIT_WORDS})\s*(?:\^\s*(?:\{{\s*(-?\d)\s*\}}|(-?\d)))?\s*(?=$|[,)\]])")
+
+
+class Answer(NamedTuple):
+    r"""An answer in the form in which answers are compared.
+
+    Attributes:
+        body: The answer without white space, dressing, units and percent sign.
+        unit: The last unit, in one spelling (``5 \text{ inches}`` gives ``in``), or ``None``.
+        percent: Whether the answer carries a percent sign.
+    """
+
+    body: str
+    unit: str | None = None
+    percent: bool = False
+
+
+@lru_cache(maxsize=4096)
+def normalize(text: str) -> Answer:
+    """Normalises one answer.
+
+    The steps are: one spelling for characters and commands, separators (``and``, ``or``), numbers (thousands, mixed
+    numbers, e-notation), units and percent, arguments of ``\\frac`` and ``\\sqrt``, then white space.
+    """
+    text = _one_spelling(text)
+    text = _separators(text)
+    text, percent = _strip_percent(text)
+    text = _braced_arguments(text)
+    text = _numbers(text)
+    text, unit = _strip_units(text)
+    return Answer(_tidy(text), unit, percent)
+
+
+def _one_spelling(text: str) -> str:
+    text = text.translate(_UNICODE)
+    text = _MARKED_THOUSANDS.sub("", text).replace("{,}", ",").replace("{-}", "-")
+    text = re.sub(r"\\([()\[\]])", "", text) if text.startswith((r"\(", r"\[")) else text
+    text = text.replace(r"\!", "").replace(r"\$", r"\dollar ").replace("$", "")
+    # A backslash before white space or punctuation is a space, but `\\` ends a row of a matrix.
+    text = re.sub(r"(?<!\\)\\[,;: ]|~|(?<!\\)\\\n", " ", text)
+    text = _COMMAND.sub(lambda match: _SYNONYMS.get(match[0], match[0]), text)
+    text = re.sub(r"\\begin\{[bBp]?matrix\}|\\begin\{array\}\{[^{}]*\}", r"\\begin{matrix}", text)
+    text = re.sub(r"\\end\{(?:[bBp]?matrix|array)\}", r"\\end{matrix}", text)
+    text = text.replace("**", "^").replace("<=", r"\le ").replace(">=", r"\ge ").replace("*", r"\cdot ")
+    text = re.sub(r"(?<![a-zA-Z])(?:np|math)\.", "", text)
+    return _BARE_FUNCTION.sub(lambda match: "\\" + match[0] + " ", _plain_sqrt(text)).strip()
+
+
+def _plain_sqrt(text: str) -> str:
+    """Writes ``sqrt(2)`` as ``\\sqrt{2}``."""
+    return re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
+
+
+def _separators(text: str) -> str:
+    text = _SEPARATOR_WORDS.sub(lambda match: r"\lor " if "or" in (match[1], match[2]) else ",", text)
+    text = re.sub(r",\s*(?=,|\\lor)", "", text)
+    text = re.sub(r"\\text\{\s*(?:\(?([a-zA-Z])\)?)\s*\}", r"\\text{\1}", text)
+    return text.rstrip(" .,;\\" if not text.endswith("\\}") else " ")
+
+
+def _strip_percent(text: str) -> tuple[str, bool]:
+    stripped = re.sub(r"\\?%|\\text\{\s*(?:percent|per cent)\s*\}|(?<=[\d} ])percent", "", text)
+    return stripped.strip(), stripped != text
+
+
+def _braced_arguments(text: str) -> str:
+    r"""Writes ``\frac12`` as ``\frac{1}{2}``, ``\sqrt 51`` as ``\sqrt{51}``, ``x^2`` as ``x^{2}``."""
+    out: list[str] = []
+    index = 0
+    while index < len(text):
+        match = _COMMAND.match(text, index)
+        if match and match[0] in (r"\frac", r"\sqrt", r"\binom"):
+            out.append(match[0])
+            index = match.end()
+            if match[0] == r"\sqrt" and (root := re.compile(r"\s*(\[[^\[\]]*\])").match(text, index)):
+                out.append(root[1])
+                index = root.end()
+            for _ in range(1 if match[0] == r"\sqrt" else 2):
+                argument, index = _argument(text, index, whole_number=match[0] == r"\sqrt")
+                out.append(f"{{{argument}}}")
+        elif text[index] in "^_":
+            argument, end = _argument(text, index + 1, whole_number=False)
+            out.append(f"{text[index]}{{{argument}}}")
+            index = end
+        else:
+            step = match.end() if match else index + 1
+            out.append(text[index:step])
+            index = step
+    return "".join(out)
+
+
+def _argument(text: str, index: int, *, whole_number: bool) -> tuple[str, int]:
+    """Returns one TeX argument, normalised, and the index after it. ``whole_number`` takes all digits of ``51``."""
+    while index < len(text) and text[index].isspace():
+        index += 1
+    if index >= len(text):
+        return "", index
+    if text[index] == "{":
+        end = closing_brace(text, index + 1)
+        if end is None:
+            return _braced_arguments(text[index + 1 :]), len(text)
+        return _braced_arguments(text[index + 1 : end]).strip(), end + 1
+    if match := re.compile(r"\d+").match(text, index) if whole_number else None:
+        return match[0], match.end()
+    match = _COMMAND.match(text, index)
+    if match:
+        return match[0], match.end()
+    return text[index], index + 1
+
+
+def _numbers(text: str) -> str:
+    text = _E_NOTATION.sub(lambda match: rf"{match[1].rstrip('.')}\cdot 10^{{{int(match[2])}}}", text)
+    text = re.sub(rf"({_NUMBER})\s*[xX]\s*(?=10\^)", r"\1\\cdot ", text)
+    text = re.sub(r"(10\^\{)\s*\+?\s*(-?)\s*(\d+)\s*\}", r"\1\2\3}", text)
+    text = _top_level_thousands(text)
+    text = _MIXED_LATEX.sub(_improper, text)
+    text = _MIXED_PLAIN.sub(_improper, text)
+    return re.sub(r"(?<=\d)\.(?![\d.])", "", re.sub(r"(?<![\d.])\.(?=\d)", "0.", text))
+
+
+def _improper(match: re.Match) -> str:
+    whole, numerator, denominator = (int(group) for group in match.groups())
+    if not 0 < numerator < denominator:
+        return match[0]
+    return rf"\frac{{{whole * denominator + numerator}}}{{{denominator}}}"
+
+
+def _top_level_thousands(text: str) -> str:
+    """Drops thousands commas outside brackets: ``1,234`` is a number, ``(1,234)`` is a pair."""
+    depth_at = []
+    depth = 0
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        depth_at.append(depth)
+    in_braced_set = r"\{" in text
+
+    def join(match: re.Match) -> str:
+        return match[0] if in_braced_set or depth_at[match.start()] > 0 else match[0].replace(",", "")
+
+    return _THOUSANDS.sub(join, text)
+
+
+def _strip_units(text: str) -> tuple[str, str | None]:
+    text = re.sub(r"\^\{\s*\\circ\s*\}|\\circ\b", r"\\text{deg}", text)
+    text = re.sub(r"(?<=\d)\s*(?:\^\{\s*'+\s*\}|'+)", "", text)
+    unit = None
+    if r"\dollar" in text:
+        text, unit = text.replace(r"\dollar", "").strip(), "dollar"
+
+    def drop(match: re.Match) -> str:
+        nonlocal unit
+        words = match[1] if match[1] is not None else match[2]
+        known = canonical_unit(words, match[3] or match[4])
+        if match[1] is None and (known is None or len(words.strip()) == 1):
+            # Bare letters after a number are variables, unless they spell a unit.
+            return match[0]
+        if known is None and len(words.strip()) == 1:
+            return words.strip() + match[0].partition("}")[2]
+        unit = known or unit
+        return ""
+
+    text = _UNIT.sub(drop, text)
+    return text.replace(r"\text{deg}", ""), unit
+
+
+def _tidy(text: str) -> str:
+    # A space is needed only between a command and a letter.
+    text = re.sub(r"\s+", " ", text).strip()
+    text = re.sub(r"\\text\{\s*([^{}]*?)\s*\}", lambda match: rf"\text{{{match[1].replace(' ', '')}}}", text)
+    text = re.sub(r"(\\[a-zA-Z]+) (?=[a-zA-Z])", "\\1\0", text).replace(" ", "").replace("\0", " ")
+    text = re.sub(r"(?:^|(?<=[(,\[=]))\+(?=[\d\\.])", "", text)
+    text = re.sub(r"\^\{('+)\}", r"\1", text).replace(r"+\infty", r"\infty")
+    text = re.sub(r"(?<![\^_}\]a-zA-Z\\])\{(\w)\}", r"\1", text.rstrip(".,;"))
+    while len(text) > 2 and text[0] == "{" and closing_brace(text, 1) == len(text) - 1:
+        text = text[1:-1]
+    if match := re.fullmatch(r"\(([+-]?[\d.]+|[A-Za-z]|\\text\{[A-Za-z]\})\)", text):
+        text = match[1]
+    return text
