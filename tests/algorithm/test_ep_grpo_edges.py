@@ -70,7 +70,7 @@ def test_division_by_std_can_be_turned_off():
 
 
 def test_group_of_one_keeps_its_reward():
-    # huggingface/trl#5773: n - 1 = 0 must not lose the sample. A = r as in verl; its rewards are all equal, so d by theta.
+    # huggingface/trl#5773: n - 1 = 0 must not lose the sample. A = r as in verl; d by theta, as all rewards are equal.
     result = outcome_only([1.0, 0.0, -1.0], index=["a", "b", "c"], config=EPGRPOConfig(gate=False))
     assert result.outcome_advantage.tolist() == pytest.approx([1.0, 0.0, -1.0], abs=2e-6)
     assert result.anchor.tolist() == [1.0, -1.0, -1.0]
