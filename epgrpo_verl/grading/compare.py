@@ -8,11 +8,21 @@ from typing import NamedTuple
 
 from .normalize import Answer, normalize
 from .numbers import Number, numbers_equal, parse_number, split_base
-from .structure import Group, Interval, is_infinite, parse_group, parse_intervals, parse_matrix, split_assignment
+from .structure import (
+    Group,
+    Interval,
+    is_infinite,
+    parse_group,
+    parse_intervals,
+    parse_matrix,
+    split_assignment,
+    split_top_level,
+)
 from .units import units_agree
 
 SymbolicEqual = Callable[[str, str], bool]
 
+_VARIABLE = re.compile(r"(?<![a-zA-Z\\])[a-zA-Z]")
 _WORD = re.compile(r"\\text\{\(?([^{}()]*)\)?\}|([A-Za-z]+)")
 
 
@@ -25,8 +35,8 @@ class Comparison(NamedTuple):
 
     Attributes:
         equal: The verdict.
-        how: ``text``, ``number``, ``base``, ``word``, ``group``, ``interval``, ``matrix`` or ``symbolic``: the rule
-            that decided.
+        how: ``text``, ``unit``, ``number``, ``base``, ``word``, ``group``, ``interval``, ``matrix``, ``chain`` or
+            ``symbolic``: the rule that decided.
     """
 
     equal: bool
@@ -86,8 +96,13 @@ class _Comparer:
     def compare(self, pred: Answer, gold: Answer) -> Comparison:
         pred_name, pred_value = split_assignment(pred.body)
         gold_name, gold_value = split_assignment(gold.body)
-        if (pred_name and "=" not in gold.body) or (gold_name and "=" not in pred.body) or pred_name == gold_name:
+        same_name = pred_name is not None and pred_name == gold_name
+        if same_name or (pred_name and "=" not in gold.body) or (gold_name and "=" not in pred.body):
             pred, gold = pred._replace(body=pred_value), gold._replace(body=gold_value)
+        elif "=" not in gold.body and len(chain := split_top_level(pred.body, frozenset("="))) > 1:
+            if not _VARIABLE.search(pred.body):
+                # `\frac12=0.5` gives one value in several forms; all must be right.
+                return Comparison(all(self._equal(part, gold.body) for part in chain), "chain")
         if matrix := self._matrices(pred.body, gold.body):
             return matrix
         if intervals := self._intervals(pred.body, gold.body):
@@ -181,7 +196,7 @@ class _Comparer:
 def _words(pred: str, gold: str) -> bool | None:
     r"""Compares two words, or returns ``None`` where both may be products of variables.
 
-    A word is a ``\text{}`` or a run of letters. Words of one letter keep their case, except as a choice: ``\text{(c)}``.
+    A word is a ``\text{}`` or a run of letters. Case is ignored in a ``\text{}`` and in words of three or more letters.
     """
     pred_match, gold_match = _WORD.fullmatch(pred), _WORD.fullmatch(gold)
     marked = [match for match in (pred_match, gold_match) if match and match[1] is not None]

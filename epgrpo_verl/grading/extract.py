@@ -31,15 +31,13 @@ def last_box(text: str) -> Box:
     earlier box takes its place: a response that was cut off has not answered. Escaped braces (``\{``) are text. The
     time is linear in the length of ``text``.
     """
-    start = None
-    for start in _BOX_START.finditer(text):
-        pass
-    if start is None:
+    starts = [match.end() for match in _BOX_START.finditer(text)]
+    if not starts:
         return Box(None, "no_box")
-    end = closing_brace(text, start.end())
+    end = closing_brace(text, starts[-1])
     if end is None:
         return Box(None, "unterminated_box")
-    content = text[start.end() : end].strip()
+    content = text[starts[-1] : end].strip()
     if not content:
         return Box(None, "empty_box")
     if len(content) > MAX_BOX_CHARS:

@@ -7,51 +7,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .extract import closing_brace
+from .spelling import COMMAND, one_spelling
 from .units import canonical_unit
 
-_UNICODE = str.maketrans(
-    {
-        **dict.fromkeys("−–—‐‑﹣-", "-"),
-        **dict.fromkeys("\u00a0\u2009\u200a\u202f\u2002\u2003\u3000", " "),
-        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff", ""),
-        **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
-        **{chr(0x2080 + digit): f"_{digit}" for digit in range(10)},
-        **{"²": "^2", "³": "^3", "¹": "^1", "⁴": "^4", "⁵": "^5", "⁶": "^6", "⁷": "^7", "⁸": "^8", "⁹": "^9", "⁰": "^0"},
-        **{"½": r"\frac{1}{2}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}"},
-        **{"×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ "},
-        **{"≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∞": r"\infty ", "√": r"\sqrt ", "∪": r"\cup ", "∈": r"\in "},
-        **{"π": r"\pi ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ", "ω": r"\omega "},
-        **{",": ",", "(": "(", ")": ")", "′": "'", "’": "'", "∨": r"\lor "},
-    }
-)
-
-_SYNONYMS = {
-    **dict.fromkeys([r"\dfrac", r"\tfrac", r"\cfrac"], r"\frac"),
-    **dict.fromkeys([r"\geq", r"\geqslant", r"\geqq"], r"\ge"),
-    **dict.fromkeys([r"\leq", r"\leqslant", r"\leqq"], r"\le"),
-    **dict.fromkeys([r"\times", r"\ast"], r"\cdot"),
-    **{r"\neq": r"\ne", r"\gt": ">", r"\lt": "<", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\vee": r"\lor"},
-    **{r"\lbrack": "[", r"\rbrack": "]", r"\colon": ":", r"\prime": "'", r"\degree": r"^\circ", r"\tbinom": r"\binom"},
-    **{r"\dbinom": r"\binom", r"\thinspace": " ", r"\quad": " ", r"\qquad": " "},
-    **dict.fromkeys([r"\displaystyle", r"\textstyle", r"\limits", r"\left", r"\right"], ""),
-    **dict.fromkeys([r"\big", r"\Big", r"\bigg", r"\Bigg", r"\bigl", r"\bigr", r"\Bigl", r"\Bigr"], ""),
-    **dict.fromkeys([r"\mbox", r"\textbf", r"\textit", r"\textrm", r"\textnormal", r"\textsf", r"\mathrm"], r"\text"),
-    **dict.fromkeys([r"\rm", r"\operatorname"], r"\text"),
-    **dict.fromkeys([r"\mathbf", r"\mathit", r"\boldsymbol", r"\bf"], ""),
-}
-
-_COMMAND = re.compile(r"\\[a-zA-Z]+")
-_FUNCTIONS = "arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt|pi"
-_BARE_FUNCTION = re.compile(rf"(?<![\\a-zA-Z])(?:{_FUNCTIONS})(?![a-zA-Z])")
 _NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)"
 _SEPARATOR_WORDS = re.compile(r"\\text\{\s*,?\s*(and|or)\s*\}|(?<![\\a-zA-Z])(and|or)(?![a-zA-Z])")
 _E_NOTATION = re.compile(rf"(?<![\w.\\])({_NUMBER}|\d+\.)[eE]([+-]?\d+)(?![\w.])")
 _MIXED_LATEX = re.compile(r"(?<![\d.}\w^/])(\d+)\s*\\frac\{(\d+)\}\{(\d+)\}")
 _MIXED_PLAIN = re.compile(r"(?<![\d.}\w^/])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d.])")
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
-_MARKED_THOUSANDS = re.compile(r"(?<=\d)\s*(?:\{,\}|,\s*\\!)\s*(?=\d{3}(?!\d))")
 _UNIT_WORDS = r"\\text\{([^{}]*)\}|([a-zA-Z][a-zA-Z. ]*)"
-_UNIT = re.compile(rf"(?<=[\d}})])\s*(?:{_UNIT_WORDS})\s*(?:\^\s*(?:\{{\s*(-?\d)\s*\}}|(-?\d)))?\s*(?=$|[,)\]])")
+_UNIT = re.compile(rf"(?<=[\da-z}})])\s*(?:{_UNIT_WORDS})\s*(?:\^\s*(?:\{{\s*(-?\d)\s*\}}|(-?\d)))?\s*(?=$|[,)\]])")
 
 
 class Answer(NamedTuple):
@@ -75,33 +41,13 @@ def normalize(text: str) -> Answer:
     The steps are: one spelling for characters and commands, separators (``and``, ``or``), numbers (thousands, mixed
     numbers, e-notation), units and percent, arguments of ``\\frac`` and ``\\sqrt``, then white space.
     """
-    text = _one_spelling(text)
+    text = one_spelling(text)
     text = _separators(text)
     text, percent = _strip_percent(text)
     text = _braced_arguments(text)
     text = _numbers(text)
     text, unit = _strip_units(text)
     return Answer(_tidy(text), unit, percent)
-
-
-def _one_spelling(text: str) -> str:
-    text = text.translate(_UNICODE)
-    text = _MARKED_THOUSANDS.sub("", text).replace("{,}", ",").replace("{-}", "-")
-    text = re.sub(r"\\([()\[\]])", "", text) if text.startswith((r"\(", r"\[")) else text
-    text = text.replace(r"\!", "").replace(r"\$", r"\dollar ").replace("$", "")
-    # A backslash before white space or punctuation is a space, but `\\` ends a row of a matrix.
-    text = re.sub(r"(?<!\\)\\[,;: ]|~|(?<!\\)\\\n", " ", text)
-    text = _COMMAND.sub(lambda match: _SYNONYMS.get(match[0], match[0]), text)
-    text = re.sub(r"\\begin\{[bBp]?matrix\}|\\begin\{array\}\{[^{}]*\}", r"\\begin{matrix}", text)
-    text = re.sub(r"\\end\{(?:[bBp]?matrix|array)\}", r"\\end{matrix}", text)
-    text = text.replace("**", "^").replace("<=", r"\le ").replace(">=", r"\ge ").replace("*", r"\cdot ")
-    text = re.sub(r"(?<![a-zA-Z])(?:np|math)\.", "", text)
-    return _BARE_FUNCTION.sub(lambda match: "\\" + match[0] + " ", _plain_sqrt(text)).strip()
-
-
-def _plain_sqrt(text: str) -> str:
-    """Writes ``sqrt(2)`` as ``\\sqrt{2}``."""
-    return re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
 
 
 def _separators(text: str) -> str:
@@ -121,7 +67,7 @@ def _braced_arguments(text: str) -> str:
     out: list[str] = []
     index = 0
     while index < len(text):
-        match = _COMMAND.match(text, index)
+        match = COMMAND.match(text, index)
         if match and match[0] in (r"\frac", r"\sqrt", r"\binom"):
             out.append(match[0])
             index = match.end()
@@ -155,7 +101,7 @@ def _argument(text: str, index: int, *, whole_number: bool) -> tuple[str, int]:
         return _braced_arguments(text[index + 1 : end]).strip(), end + 1
     if match := re.compile(r"\d+").match(text, index) if whole_number else None:
         return match[0], match.end()
-    match = _COMMAND.match(text, index)
+    match = COMMAND.match(text, index)
     if match:
         return match[0], match.end()
     return text[index], index + 1
@@ -204,6 +150,8 @@ def _strip_units(text: str) -> tuple[str, str | None]:
         nonlocal unit
         words = match[1] if match[1] is not None else match[2]
         known = canonical_unit(words, match[3] or match[4])
+        if text[match.start() - 1].isalpha() and (known is None or match[1] is None):
+            return match[0]
         if match[1] is None and (known is None or len(words.strip()) == 1):
             # Bare letters after a number are variables, unless they spell a unit.
             return match[0]
@@ -219,6 +167,11 @@ def _strip_units(text: str) -> tuple[str, str | None]:
 def _tidy(text: str) -> str:
     # A space is needed only between a command and a letter.
     text = re.sub(r"\s+", " ", text).strip()
+    # Blanks group thousands, or part two numbers; they never join 5 and 6 into 56.
+    text = re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "", text)
+    text = re.sub(r"(?<=\d) (?=\d)", ",", text)
+    # An approximate value beside the exact one says nothing new.
+    text = next((part for part in text.split(r"\approx") if part.strip()), text)
     text = re.sub(r"\\text\{\s*([^{}]*?)\s*\}", lambda match: rf"\text{{{match[1].replace(' ', '')}}}", text)
     text = re.sub(r"(\\[a-zA-Z]+) (?=[a-zA-Z])", "\\1\0", text).replace(" ", "").replace("\0", " ")
     text = re.sub(r"(?:^|(?<=[(,\[=]))\+(?=[\d\\.])", "", text)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worker processes for comparisons that may never end.
 
-Each worker is a fresh interpreter (never a fork of a process that holds threads, Ray or CUDA). It does not import the
-main script of its parent, so a script needs no ``if __name__ == "__main__"`` guard, and it may be started from a daemonic
-process or from any thread. No signal is used.
+Each worker is a fresh interpreter, never a fork of a process that holds threads, Ray or CUDA. It does not import the
+main script of its parent, so a script needs no ``if __name__ == "__main__"`` guard. It may be started from a daemonic
+process and from any thread. No signal handler is used.
 """
 
 import atexit
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from multiprocessing import Pipe
 
 from .worker import READY, Reply, Request
@@ -19,6 +20,8 @@ from .worker import READY, Reply, Request
 STARTUP_S = 120.0
 # sympy's caches grow; a worker is replaced after this many comparisons.
 MAX_REQUESTS = 5000
+# A deadline is processor time where that can be read; on a busy machine it may take this many times as long.
+PATIENCE = 2.5
 
 # The parent's import path is handed over, so that the child finds the same packages.
 _BOOTSTRAP = "import sys; sys.path[:] = sys.argv[3:]; from epgrpo_verl.grading.worker import main; main(sys.argv[1:3])"
@@ -57,14 +60,25 @@ class _Worker:
     def ask(self, request: Request) -> Reply:
         """Returns the worker's reply; the clock starts here. The worker must be replaced if the verdict is ``None``."""
         self.requests += 1
+        started = time.monotonic()
+        used_before = _processor_seconds(self._process.pid)
         try:
             self._connection.send(request)
         except OSError:
             return Reply(None, "worker_died")
-        reply = self._receive(request.deadline_s)
-        if reply is not None:
-            return reply
-        return Reply(None, "timeout" if self._process.poll() is None else "worker_died")
+        remaining = request.deadline_s
+        while remaining > 0:
+            reply = self._receive(remaining)
+            if reply is not None:
+                return reply
+            if self._process.poll() is not None:
+                return Reply(None, "worker_died")
+            elapsed = time.monotonic() - started
+            used = _processor_seconds(self._process.pid)
+            worked = elapsed if used is None or used_before is None else used - used_before
+            # The processor time is counted in hundredths of a second.
+            remaining = min(request.deadline_s - worked - 0.02, request.deadline_s * PATIENCE - elapsed)
+        return Reply(None, "timeout")
 
     def _receive(self, seconds: float) -> Reply | str | None:
         try:
@@ -85,6 +99,16 @@ class _Worker:
         """Ends the process and closes the connection."""
         self.end()
         self._connection.close()
+
+
+def _processor_seconds(pid: int) -> float | None:
+    """Returns the processor time a process has used, or ``None`` where the system has no ``/proc``."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class WorkerPool:

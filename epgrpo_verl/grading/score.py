@@ -18,7 +18,7 @@ from .normalize import normalize
 from .pool import WorkerPool
 from .worker import Reply, Request
 
-DEADLINE_S = 5.0
+DEADLINE_S = 4.0
 MEMORY_MB = 1024
 WORKERS = 2
 CACHE_SIZE = 20_000
@@ -60,7 +60,8 @@ def compute_score(
         extra_info: Unused; verl passes it.
         rel_tol: The relative tolerance for numbers, such as Minerva's 1e-2. By default integers must be met exactly
             and other numbers within 1e-6 of their size.
-        deadline_s: Seconds that one symbolic comparison may take, from its start in a worker.
+        deadline_s: Seconds of work that one symbolic comparison may take, from its start in a worker. Where other
+            programs keep the worker from running it may take 2.5 times as long on the clock.
         workers: The largest number of worker processes of this process.
         memory_mb: The address space of a worker in MB.
         reward_router_address: Unused; verl passes it where a reward model runs.
@@ -137,7 +138,7 @@ def _json_strings(text: str) -> list[str] | None:
 def gold_problem(ground_truth: str | Iterable[str], *, deadline_s: float = DEADLINE_S) -> str | None:
     """Tells why a ground truth cannot be graded against, or returns ``None`` if it can.
 
-    A gold must be short, and be numbers, words or mathematics rather than sentences. To be called when data is prepared.
+    A gold must be short, and be numbers, words or mathematics rather than sentences. For the preparation of data.
     """
     try:
         golds = parse_ground_truth(ground_truth)

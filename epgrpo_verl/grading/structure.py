@@ -9,11 +9,14 @@ _OPENING = {"(", "[", "{", r"\{"}
 _CLOSING = {")", "]", "}", r"\}"}
 _TOKEN = re.compile(r"\\begin\{matrix\}|\\end\{matrix\}|\\\\|\\[a-zA-Z]+|\\.|.", re.DOTALL)
 _VARIABLE = r"(?:[a-zA-Z]|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|rho|sigma|tau))(?:_\{\w+\})?"
-_NAME = rf"(?:{_VARIABLE}(?:'*\({_VARIABLE}\))?|\({_VARIABLE}(?:,{_VARIABLE})+\)|\\text\{{[^{{}}]*\}})"
+_SEGMENT = r"(?:m?\\angle\s*|\\triangle\s*)?[A-Z]{2,3}|\\angle\s*[A-Z]|\\overline\{[A-Z]{2}\}"
+_NAME = rf"(?:{_SEGMENT}|{_VARIABLE}(?:'*\({_VARIABLE}\))?|\({_VARIABLE}(?:,{_VARIABLE})+\)|\\text\{{[^{{}}]*\}})"
 _ASSIGNMENT = re.compile(rf"({_NAME})=(.+)", re.DOTALL)
 _MEMBERSHIP = re.compile(rf"({_VARIABLE})\s*\\in\s*(?=[(\[]|\\\{{)")
 _SET_BUILDER = re.compile(rf"\\\{{({_VARIABLE})(?:\\in\s*\\mathbb\{{R\}})?(?:\\mid|\||:)(.+)\\\}}", re.DOTALL)
 _RELATION = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|<|>")
+_LIST_SEPARATORS = frozenset({",", ";", r"\lor"})
+_UNION_SEPARATORS = frozenset({r"\cup", r"\lor"})
 _INFINITE = {r"\infty", r"-\infty"}
 
 
@@ -53,17 +56,14 @@ def split_top_level(text: str, separators: frozenset[str]) -> list[str]:
     return parts if depth == 0 else [text]
 
 
-_LIST_SEPARATORS = frozenset({",", ";", r"\lor"})
-_UNION_SEPARATORS = frozenset({r"\cup", r"\lor"})
-
-
 def split_assignment(text: str) -> tuple[str | None, str]:
     """Splits ``x=5`` into its name and its value. The name is ``None`` where the text assigns nothing.
 
     An equation with an expression on the left, such as ``3x-y+13=0``, assigns nothing. ``x=a=b`` has the value ``b``.
     """
     match = _ASSIGNMENT.fullmatch(text)
-    if match is None or _RELATION.search(match[2]):
+    later_items = split_top_level(text, _LIST_SEPARATORS)[1:]
+    if match is None or any("=" in item for item in later_items) or _RELATION.search(match[2]):
         return None, text
     return match[1], split_top_level(match[2], frozenset("="))[-1]
 

@@ -55,6 +55,8 @@ def serve(connection: Connection, memory_mb: int) -> None:
         connection.send(f"{type(error).__name__}: {error}")
         return
     _limit(resource.RLIMIT_AS, memory_mb * 2**20)
+    for expression in symbolic.WARM_UP:
+        symbolic.parse(expression)
     connection.send(READY)
     while True:
         try:
