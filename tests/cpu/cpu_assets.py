@@ -1,0 +1,107 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""A tiny random Qwen2 model, a byte tokenizer and sums to train on, made in a second and without a network."""
+
+from pathlib import Path
+
+import pandas as pd
+import torch
+from tokenizers.pre_tokenizers import ByteLevel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM, Qwen2Tokenizer
+
+PAD, END = "<|endoftext|>", "<|im_end|>"
+
+REWARD = '''
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    """A dense reward, so that a random model gets both: the share of even bytes."""
+    return sum(ord(c) % 2 == 0 for c in solution_str) / max(1, len(solution_str))
+'''
+
+
+def build_tokenizer() -> PreTrainedTokenizerBase:
+    """256 bytes and three special tokens. transformers loads qwen2 models with Qwen2Tokenizer, so it has to be one."""
+    tokens = [PAD, "<|im_start|>", END, *sorted(ByteLevel.alphabet())]
+    tokenizer = Qwen2Tokenizer(
+        vocab={token: index for index, token in enumerate(tokens)},
+        merges=[],
+        pad_token=PAD,
+        eos_token=END,
+        unk_token=PAD,
+        additional_special_tokens=["<|im_start|>"],
+    )
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}="
+    return tokenizer
+
+
+def build_model(tie: bool = False) -> PreTrainedModel:
+    """About 50 thousand random parameters."""
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=264,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=128,
+        tie_word_embeddings=tie,
+        bos_token_id=None,
+        eos_token_id=2,
+        pad_token_id=0,
+        initializer_range=0.3,  # peaked enough that distributions differ from uniform
+    )
+    model = Qwen2ForCausalLM(config).eval()
+    model.generation_config.eos_token_id = 2
+    model.generation_config.pad_token_id = 0
+    return model
+
+
+def save(folder: Path, tie: bool = False) -> Path:
+    """Save model, tokenizer, train.parquet, test.parquet and reward.py under a folder."""
+    build_model(tie).save_pretrained(folder / "model")
+    build_tokenizer().save_pretrained(folder / "model")
+    for name, rows in (("train", 32), ("test", 8)):
+        pd.DataFrame(
+            {
+                "data_source": "sums",
+                "prompt": [{"role": "user", "content": f"{index % 10}+{index // 10}"}],
+                "ability": "math",
+                "reward_model": {"style": "rule", "ground_truth": str(index % 10 + index // 10)},
+                "extra_info": {"split": name, "index": index},
+            }
+            for index in range(rows)
+        ).to_parquet(folder / f"{name}.parquet")
+    (folder / "reward.py").write_text(REWARD)
+    return folder
+
+
+def overrides(folder: Path, output: Path, steps: int) -> list[str]:
+    """Hydra overrides of a run on these files: 4 prompts x 2 samples, at most 6 new tokens."""
+    roll = "actor_rollout_ref.rollout"
+    return [
+        "algorithm.adv_estimator=grpo",
+        f"data.train_files={folder}/train.parquet",
+        f"data.val_files={folder}/test.parquet",
+        "data.train_batch_size=4",
+        "data.max_prompt_length=16",
+        "data.max_response_length=6",
+        f"actor_rollout_ref.model.path={folder}/model",
+        "actor_rollout_ref.actor.use_kl_loss=True",
+        "actor_rollout_ref.actor.optim.lr=1e-3",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
+        "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=8",
+        f"{roll}.log_prob_micro_batch_size_per_gpu=8",
+        f"{roll}.n=2",
+        f"{roll}.max_model_len=64",
+        f"{roll}.calculate_log_probs=True",
+        f"reward.custom_reward_function.path={folder}/reward.py",
+        "reward.custom_reward_function.name=compute_score",
+        "trainer.logger=[console]",
+        "trainer.val_before_train=False",
+        "trainer.test_freq=-1",
+        "trainer.save_freq=-1",
+        f"trainer.total_training_steps={steps}",
+        "trainer.total_epochs=1000",
+        f"trainer.default_local_dir={output}/checkpoints",
+    ]
