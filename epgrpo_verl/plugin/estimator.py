@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from ..algorithm import EPGRPOResult, ep_grpo_advantage, ep_grpo_metrics, last_output_rows
+from ..algorithm import ep_grpo_advantage, ep_grpo_metrics, last_output_rows
 from . import EPGRPOPluginError
 from .feed import fed_from
-from .preflight import maths_config, select, warn_once
+from .guards import check_inputs, warn_about_result
+from .preflight import select, settings
 
 
 def compute_ep_grpo_outcome_advantage(
@@ -46,13 +47,15 @@ def compute_ep_grpo_outcome_advantage(
         ValueError: NaN, inf or an impossible value on a valid token; the message names tensor, row and column.
     """
     feed = fed_from(batch if batch is not None else {})
-    maths = maths_config(config)
+    maths, plugin = settings(config)
     if index is None:
         raise EPGRPOPluginError("ep_grpo needs the uid of each row to form groups; this trainer passed no `index`.")
     need = ["entropy"] * (maths.gate or maths.progress) + ["old_log_probs", "ref_log_prob"] * maths.progress
     missing = [name for name in need if name not in feed.fields]
     if missing:
         raise EPGRPOPluginError(_how_to_get(missing))
+    if plugin.guards:
+        check_inputs(feed, response_mask)
     result = ep_grpo_advantage(
         token_level_rewards,
         response_mask,
@@ -64,8 +67,10 @@ def compute_ep_grpo_outcome_advantage(
         select(config, "norm_adv_by_std_in_grpo", True),
         step=feed.step,
         outcome_row=_outcome_row(feed.keys),
+        max_entropy=feed.max_entropy if plugin.guards else None,
     )
-    _warn_if_nothing_is_grouped(result)
+    if plugin.guards:
+        warn_about_result(result, feed.step)
     # Only now: a failed computation leaves the feed as it was.
     feed.result = result
     feed.metrics.update(ep_grpo_metrics(result, feed.fields.get("entropy")))
@@ -87,20 +92,10 @@ def _outcome_row(keys: Sequence[str] | None) -> torch.Tensor | None:
     return last_output_rows(sessions, [int(part[2]) if len(part) == 3 else 0 for part in parts])
 
 
-def _warn_if_nothing_is_grouped(result: EPGRPOResult) -> None:
-    voting_groups = result.group[result.votes]
-    if len(voting_groups) > 1 and len(voting_groups.unique()) == len(voting_groups):
-        warn_once(
-            f"ep_grpo: {len(voting_groups)} responses form {len(voting_groups)} groups of one, so nothing is compared "
-            "within a group. Responses to one prompt must share a uid: check actor_rollout_ref.rollout.n (> 1) and, "
-            "with an agent loop of your own, the uid that it sets."
-        )
-
-
 def _how_to_get(missing: Sequence[str]) -> str:
     ways = {
         "entropy": "entropy comes from the actor's old-log-prob pass: set "
-        "algorithm.rollout_correction.bypass_mode=False, and use a trainer that the plugin hooks (trainer.use_v1=True)",
+        "algorithm.rollout_correction.bypass_mode=False, and use one of verl's own trainers, which the plugin hooks",
         "old_log_probs": "old_log_probs come from the actor's old-log-prob pass: set "
         "algorithm.rollout_correction.bypass_mode=False",
         "ref_log_prob": "ref_log_prob comes from the reference policy, which the plugin turns on: if a trainer of your "

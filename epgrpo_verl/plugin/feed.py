@@ -29,6 +29,8 @@ class Feed:
         fields: Padded tensors by verl's names: ``entropy``, ``old_log_probs``, ``ref_log_prob``, each (bs, T).
         keys: Row keys ``{uid}_{session}_{index}`` of the V1 trainer in row order, None for other trainers.
         step: The trainer's global step, where known.
+        max_entropy: log(vocabulary size) of the model in nats, where known.
+        wants_slope: Whether the policy loss needs `EPGRPOResult.progress_slope`.
         result: Set by the estimator.
         metrics: Set by the estimator; the hook puts them into the trainer's metrics.
     """
@@ -36,6 +38,8 @@ class Feed:
     fields: dict[str, torch.Tensor] = field(default_factory=dict)
     keys: Sequence[str] | None = None
     step: int | None = None
+    max_entropy: float | None = None
+    wants_slope: bool = False
     result: EPGRPOResult | None = None
     metrics: dict[str, float] = field(default_factory=dict)
 
@@ -58,12 +62,14 @@ def feeding(feed: Feed) -> Iterator[Feed]:
         _CURRENT.reset(token)
 
 
-def fed_from(batch: Mapping[str, Any]) -> Feed:
-    """The current feed, or a new one outside of any hook, completed from verl's batch without copying a tensor.
+def fed_from(batch: Mapping[str, Any], feed: Feed | None = None) -> Feed:
+    """Complete a feed from verl's batch, without copying a tensor.
 
-    Fields that a hook fetched win over those of the batch.
+    Args:
+        batch: Tensors by verl's names. Fields that a hook fetched win over those of the batch.
+        feed: The feed to complete; None takes the current one, or a new one outside of any hook.
     """
-    feed = current() or Feed()
+    feed = feed or current() or Feed()
     for name in ("entropy", "old_log_probs", "ref_log_prob"):
         if name in batch.keys():
             feed.fields.setdefault(name, batch[name])

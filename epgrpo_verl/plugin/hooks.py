@@ -20,58 +20,37 @@ from typing import Any
 
 from wrapt import register_post_import_hook
 
-from . import ESTIMATOR, EPGRPOPluginError, symbols, transfer_queue
+from . import ESTIMATOR, EPGRPOPluginError, policy_loss, symbols, trainer_v0, trainer_v1
 from .estimator import compute_ep_grpo_outcome_advantage
-from .feed import Feed, fed_from, feeding
-from .preflight import prepare, uses_ep_grpo, warn_once
+from .preflight import prepare, select, uses_ep_grpo, warn_once
 
 logger = logging.getLogger("epgrpo_verl")
 
 _MARK = "__ep_grpo_hook__"
-_problems: dict[str, str] = {}
+_problems: dict[symbols.Symbol, str] = {}
 _active = False
 
 
-def _need_reference_policy(wrapped: Callable[..., bool]) -> Callable[..., bool]:
+def _wrap_need_reference_policy(wrapped: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(wrapped)
     def need_reference_policy(config: Any, *args: Any, **kwargs: Any) -> bool:
         if uses_ep_grpo(config):
-            require_hooks()
+            require_hooks(config)
         return prepare(config) or wrapped(config, *args, **kwargs)
 
     return need_reference_policy
 
 
-def _compute_advantage(wrapped: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(wrapped)
-    def compute_advantage(data: Any, adv_estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        if adv_estimator != ESTIMATOR:
-            return wrapped(data, adv_estimator, *args, **kwargs)
-        with feeding(fed_from(data.batch)):
-            return wrapped(data, adv_estimator, *args, **kwargs)
-
-    return compute_advantage
-
-
-def _v1_compute_advantage(wrapped: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(wrapped)
-    def _compute_advantage(self: Any, batch: Any, metrics: dict, *args: Any, **kwargs: Any) -> Any:
-        if not uses_ep_grpo(self.config):
-            return wrapped(self, batch, metrics, *args, **kwargs)
-        feed = Feed({"entropy": transfer_queue.get_padded(batch, "entropy")}, list(batch.keys), self.global_steps)
-        with feeding(feed):
-            result = wrapped(self, batch, metrics, *args, **kwargs)
-        metrics.update(feed.metrics)
-        return result
-
-    return _compute_advantage
-
-
 _WRAPPERS: dict[symbols.Symbol, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    symbols.NEED_REFERENCE: _need_reference_policy,
-    symbols.COMPUTE_ADVANTAGE: _compute_advantage,
-    symbols.V1_COMPUTE_ADVANTAGE: _v1_compute_advantage,
+    symbols.NEED_REFERENCE: _wrap_need_reference_policy,
+    symbols.COMPUTE_ADVANTAGE: trainer_v0.wrap_compute_advantage,
+    symbols.V1_COMPUTE_ADVANTAGE: trainer_v1.wrap_compute_advantage,
+    symbols.V0_OLD_LOG_PROB: trainer_v0.wrap_compute_old_log_prob,
+    symbols.V0_DATA_METRICS: trainer_v0.wrap_compute_data_metrics,
+    symbols.LOSS_REGISTRY: policy_loss.wrap_register_policy_loss,
+    symbols.PPO_LOSS: policy_loss.wrap_ppo_loss,
 }
+"""What is wrapped, and how. The other symbols of the table are only called."""
 
 
 def activate() -> None:
@@ -80,60 +59,74 @@ def activate() -> None:
     if _active:
         return
     _active = True
-    register_post_import_hook(_register_estimator, symbols.REGISTRY.module)
-    for symbol, wrap in _WRAPPERS.items():
-        register_post_import_hook(functools.partial(_on_import, symbol, wrap), symbol.module)
+    for symbol in symbols.contract(_verl_version()):
+        register_post_import_hook(functools.partial(_on_import, symbol), symbol.module)
         for importer in symbol.importers:
             register_post_import_hook(functools.partial(_rebind, symbol), importer)
+    register_post_import_hook(_register, symbols.REGISTRY.module)
 
 
-def require_hooks() -> None:
-    """Raise unless every hook fits the installed verl.
+def _verl_version() -> str:
+    return str(getattr(sys.modules.get("verl"), "__version__", "unknown"))
+
+
+def require_hooks(config: Any) -> None:
+    """Raise unless every hook that a config needs fits the installed verl.
+
+    Args:
+        config: A whole verl config that uses ``ep_grpo``.
 
     Raises:
         EPGRPOPluginError: verl is too old, or a function that a hook wraps is gone or has changed.
     """
     from packaging.version import Version
 
-    version = str(getattr(sys.modules.get("verl"), "__version__", "unknown"))
+    version = _verl_version()
     if version != "unknown" and Version(version) < Version(symbols.MINIMUM_VERSION):
         raise EPGRPOPluginError(
             f"ep_grpo needs verl >= {symbols.MINIMUM_VERSION}; verl {version} is installed. "
             f"Run: pip install 'verl>={symbols.MINIMUM_VERSION}'"
         )
-    if _problems:
+    needed = {symbols.ALL, symbols.V1 if select(config, "trainer.use_v1", True) else symbols.V0}
+    if policy_loss.wants_slope(config):
+        needed.add(symbols.LOSS)
+    for symbol in symbols.contract(version):
+        if symbol.needed_by in needed and not symbols.module_exists(symbol):
+            _problems[symbol] = f"{symbol.module} is gone (needed for {symbol.purpose})"
+    problems = [text for symbol, text in _problems.items() if symbol.needed_by in needed]
+    if problems:
+        broken = {symbol.needed_by for symbol in _problems}
+        works = [part for part in (symbols.V1, symbols.V0, symbols.LOSS) if not {part, symbols.ALL} & broken]
         raise EPGRPOPluginError(
-            f"epgrpo_verl does not fit the installed verl {version}: {'; '.join(_problems.values())}. Other estimators "
-            f"work as before. Versions that fit: {', '.join(symbols.TESTED_VERSIONS)}."
+            f"epgrpo_verl does not fit the installed verl {version}: {'; '.join(problems)}. "
+            f"Still working: {', '.join(['other estimators', *works])}. "
+            f"Versions that fit: {', '.join(symbols.TESTED_VERSIONS)}."
         )
     if version not in symbols.TESTED_VERSIONS:
         warn_once(
             f"epgrpo_verl was not tested with verl {version} (tested: {', '.join(symbols.TESTED_VERSIONS)}). "
-            "All functions that it hooks are there, so it goes on."
+            "All functions that it needs are there, so it goes on."
         )
 
 
-def _note_problem(symbol: symbols.Symbol, problem: str) -> None:
-    _problems[symbol.path] = problem
-    logger.warning("epgrpo_verl: %s. adv_estimator=%s will stop with an error.", problem, ESTIMATOR)
+def _register(module: ModuleType) -> None:
+    """Register the estimator and the policy losses with verl, where its registries are as expected."""
+    if symbols.REGISTRY not in _problems:
+        module.register_adv_est(ESTIMATOR)(compute_ep_grpo_outcome_advantage)
+    if symbols.LOSS_REGISTRY not in _problems:
+        policy_loss.register_losses(module)
 
 
-def _register_estimator(module: ModuleType) -> None:
-    problem = symbols.problem(symbols.REGISTRY, module)
-    if problem is not None:
-        _note_problem(symbols.REGISTRY, problem)
-        return
-    module.register_adv_est(ESTIMATOR)(compute_ep_grpo_outcome_advantage)
-
-
-def _on_import(symbol: symbols.Symbol, wrap: Callable, module: ModuleType) -> None:
-    """Replace a function of verl by its wrapped form, once."""
+def _on_import(symbol: symbols.Symbol, module: ModuleType) -> None:
+    """Check a symbol of verl, and replace it by its wrapped form, once, if it has one."""
     problem = symbols.problem(symbol, module)
     if problem is not None:
-        _note_problem(symbol, problem)
+        _problems[symbol] = problem
+        logger.warning("epgrpo_verl: %s. Not working with this verl: %s.", problem, symbol.needed_by)
         return
     holder, name, value = symbols.resolve(module, symbol.attribute)
-    if getattr(value, _MARK, False):
+    wrap = _WRAPPERS.get(symbol)
+    if wrap is None or getattr(value, _MARK, False):
         return
     wrapper = wrap(value)
     setattr(wrapper, _MARK, True)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import sys
 from typing import Any
 
 from ..algorithm import EPGRPOConfig
 from . import ESTIMATOR, EPGRPOPluginError
+from .settings import PluginSettings, split_settings
 
 logger = logging.getLogger("epgrpo_verl")
 
@@ -39,8 +41,16 @@ def uses_ep_grpo(config: Any) -> bool:
     return select(config, "algorithm.adv_estimator") == ESTIMATOR
 
 
-def maths_config(algorithm_config: Any) -> EPGRPOConfig:
-    """The knobs of ``algorithm.ep_grpo`` as an `EPGRPOConfig`; without that section, the defaults.
+def base_loss(loss_mode: str | None) -> str | None:
+    """The policy loss under the policy-loss hook: ``vanilla`` for ``ep_grpo``, ``x`` for ``ep_grpo/x``, else None."""
+    if loss_mode == ESTIMATOR:
+        return "vanilla"
+    prefix, slash, base = str(loss_mode).partition("/")
+    return base if prefix == ESTIMATOR and slash else None
+
+
+def settings(algorithm_config: Any) -> tuple[EPGRPOConfig, PluginSettings]:
+    """The section ``algorithm.ep_grpo``: the settings of the maths and those of the plugin; without it, the defaults.
 
     Args:
         algorithm_config: verl's ``config.algorithm``, a DictConfig, a dict or None.
@@ -49,9 +59,14 @@ def maths_config(algorithm_config: Any) -> EPGRPOConfig:
         EPGRPOPluginError: An unknown key, a wrong type, or a value out of range.
     """
     try:
-        return EPGRPOConfig.from_config(select(algorithm_config, ESTIMATOR))
+        return split_settings(select(algorithm_config, ESTIMATOR))
     except (TypeError, ValueError) as error:
         raise EPGRPOPluginError(str(error)) from error
+
+
+def maths_config(algorithm_config: Any) -> EPGRPOConfig:
+    """The settings of the maths in ``algorithm.ep_grpo``, as `settings` reads them."""
+    return settings(algorithm_config)[0]
 
 
 def prepare(config: Any) -> bool:
@@ -68,8 +83,12 @@ def prepare(config: Any) -> bool:
         True if the config uses ``ep_grpo`` with its progress term, which compares the policy with the reference.
 
     Raises:
-        EPGRPOPluginError: The config cannot work; the message names the line to change.
+        EPGRPOPluginError: The config cannot work; the message names the line to change. That includes another
+            estimator with the policy loss of this one.
     """
+    loss_mode = select(config, "actor_rollout_ref.actor.policy_loss.loss_mode")
+    if base_loss(loss_mode) is not None:
+        _check_policy_loss(config, loss_mode)
     if not uses_ep_grpo(config):
         return False
     maths = maths_config(config.algorithm)
@@ -89,6 +108,29 @@ def _refuse_what_cannot_work(config: Any) -> None:
         )
 
 
+def _check_policy_loss(config: Any, loss_mode: str) -> None:
+    key, base = "actor_rollout_ref.actor.policy_loss.loss_mode", base_loss(loss_mode)
+    if not uses_ep_grpo(config):
+        raise EPGRPOPluginError(
+            f"{key}={loss_mode} updates the progress term of adv_estimator={ESTIMATOR}, which is not in use. "
+            f"Set algorithm.adv_estimator={ESTIMATOR}, or {key}={base}."
+        )
+    # A loss of the user's own may be registered in the actor's workers only.
+    core_algos = sys.modules.get("verl.trainer.ppo.core_algos")
+    if core_algos is not None and select(config, "actor_rollout_ref.model.external_lib") is None:
+        known = [name for name in core_algos.POLICY_LOSS_REGISTRY if base_loss(name) is None]
+        if base not in known:
+            raise EPGRPOPluginError(
+                f"{key}={loss_mode}: verl has no policy loss {base!r}. Set {key}={ESTIMATOR}/<name> with one of: "
+                f"{', '.join(known)}."
+            )
+    if maths_config(config.algorithm).advantage_clip is not None:
+        raise EPGRPOPluginError(
+            f"algorithm.ep_grpo.advantage_clip bounds the advantages of the estimator, and {key}={loss_mode} changes "
+            f"them afterwards. Set algorithm.ep_grpo.advantage_clip=null, or {key}={base}."
+        )
+
+
 def _warn_about_what_works_against_it(config: Any, maths: EPGRPOConfig) -> None:
     if maths.zero_variance and select(config, "algorithm.filter_groups.enable", False):
         warn_once(
@@ -100,6 +142,13 @@ def _warn_about_what_works_against_it(config: Any, maths: EPGRPOConfig) -> None:
             "algorithm.use_kl_in_reward=True subtracts the KL from the reward: ep_grpo then takes reward minus KL as "
             "the outcome, so no two rewards of a group are equal and the zero-variance rule never applies. "
             "Set algorithm.use_kl_in_reward=False."
+        )
+    adapter = select(config, "actor_rollout_ref.model.lora_adapter_path")
+    if maths.progress and adapter is not None:
+        warn_once(
+            f"actor_rollout_ref.model.lora_adapter_path={adapter}: the reference is the model without any adapter, so "
+            "ep_grpo measures progress from there and not from the adapter that training starts with. Merge the "
+            "adapter into the model and set actor_rollout_ref.model.lora_adapter_path=null to measure from the start."
         )
     if select(config, "actor_rollout_ref.rollout.n", 1) == 1:
         warn_once(

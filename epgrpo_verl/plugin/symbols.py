@@ -3,21 +3,24 @@
 """The table of verl symbols that the plugin relies on, and the check that the installed verl has them.
 
 verl moves fast. Every function of verl that a hook wraps, or that the plugin calls, has one row here, with the
-parameters it must take. A row that does not hold disables its hook, and using ``ep_grpo`` then raises an error that
-names the symbol and the version, rather than training on something else.
+parameters it must take. A row that does not hold disables its hook, and using what needs it then raises an error that
+names the symbol, the version and what still works, rather than training on something else.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-TESTED_VERSIONS = ("0.9.0", "0.9.1", "0.10.0.dev")
-"""verl versions whose sources were checked against this table."""
-
 MINIMUM_VERSION = "0.9.0"
+
+ALL = "ep_grpo"
+V1 = "ep_grpo in the V1 trainers (trainer.use_v1=True)"
+V0 = "ep_grpo in the trainers on DataProto (trainer.use_v1=False, one_step_off, fully_async)"
+LOSS = "policy_loss.loss_mode=ep_grpo"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Symbol:
         parameters: Parameters that a function must take; empty for anything that is not a function.
         purpose: What the plugin uses it for; shown to the user when it is missing.
         importers: Modules that import the name directly, and so hold a reference of their own.
-        optional: True where only one of verl's trainers needs it, and the others work without.
+        needed_by: What does not work without it: `ALL`, `V1`, `V0` or `LOSS`. Everything else still does.
     """
 
     module: str
@@ -38,7 +41,7 @@ class Symbol:
     parameters: tuple[str, ...] = ()
     purpose: str = ""
     importers: tuple[str, ...] = ()
-    optional: bool = False
+    needed_by: str = ALL
 
     @property
     def path(self) -> str:
@@ -78,10 +81,92 @@ V1_COMPUTE_ADVANTAGE = Symbol(
     "verl.trainer.ppo.v1.trainer_base",
     "PPOTrainer._compute_advantage",
     ("self", "batch", "metrics"),
-    "fetching the actor's entropy for the estimator in the default (V1) trainer",
+    "fetching the actor's entropy for the estimator",
+    needed_by=V1,
+)
+V1_GET = Symbol(
+    "transfer_queue",
+    "kv_batch_get",
+    ("keys", "partition_id", "select_fields"),
+    "fetching the actor's entropy for the estimator",
+    needed_by=V1,
+)
+V1_PUT = Symbol(
+    "transfer_queue",
+    "kv_batch_put",
+    ("keys", "partition_id", "fields"),
+    "sending the slope of the progress term to the policy loss",
+    needed_by=LOSS,
+)
+V0_OLD_LOG_PROB = Symbol(
+    "verl.trainer.ppo.ray_trainer",
+    "RayPPOTrainer._compute_old_log_prob",
+    ("self", "batch"),
+    "keeping the actor's entropy for the estimator",
+    needed_by=V0,
+)
+V0_DATA_METRICS = Symbol(
+    "verl.trainer.ppo.metric_utils",
+    "compute_data_metrics",
+    ("batch",),
+    "handing the estimator's metrics to the logger",
+    importers=(
+        "verl.trainer.ppo.ray_trainer",
+        "verl.trainer.ppo.v1.trainer_base",
+        "verl.experimental.separation.ray_trainer",
+    ),
+    needed_by=V0,
+)
+LOSS_REGISTRY = Symbol(
+    "verl.trainer.ppo.core_algos",
+    "register_policy_loss",
+    ("name",),
+    "registering the policy losses ep_grpo and ep_grpo/<name>",
+    needed_by=LOSS,
+)
+LOSS_LOOKUP = Symbol(
+    "verl.trainer.ppo.core_algos",
+    "get_policy_loss_fn",
+    ("name",),
+    "finding the policy loss under the hook",
+    needed_by=LOSS,
+)
+PPO_LOSS = Symbol(
+    "verl.workers.utils.losses",
+    "ppo_loss",
+    ("config", "model_output", "data"),
+    "handing the slope of the progress term to the policy loss",
+    importers=("verl.workers.engine_workers", "verl.trainer.distillation.losses"),
+    needed_by=LOSS,
 )
 
-SYMBOLS = (REGISTRY, NEED_REFERENCE, COMPUTE_ADVANTAGE, V1_COMPUTE_ADVANTAGE)
+_SINCE_0_9_0 = (
+    REGISTRY,
+    NEED_REFERENCE,
+    COMPUTE_ADVANTAGE,
+    V1_COMPUTE_ADVANTAGE,
+    V1_GET,
+    V1_PUT,
+    V0_OLD_LOG_PROB,
+    V0_DATA_METRICS,
+    LOSS_REGISTRY,
+    LOSS_LOOKUP,
+    PPO_LOSS,
+)
+
+CONTRACTS: dict[str, tuple[Symbol, ...]] = {
+    "0.9.0": _SINCE_0_9_0,
+    "0.9.1": _SINCE_0_9_0,
+    "0.10.0.dev": _SINCE_0_9_0,
+}
+"""For each verl version that was tested, the symbols that the plugin needs. Unknown versions get the newest row."""
+
+TESTED_VERSIONS = tuple(CONTRACTS)
+
+
+def contract(version: str) -> tuple[Symbol, ...]:
+    """The symbols that the plugin needs from a version of verl."""
+    return CONTRACTS.get(version, CONTRACTS[TESTED_VERSIONS[-1]])
 
 
 def resolve(module: ModuleType, attribute: str) -> tuple[Any, str, Any]:
@@ -102,6 +187,14 @@ def resolve(module: ModuleType, attribute: str) -> tuple[Any, str, Any]:
     for parent in parents:
         holder = getattr(holder, parent)
     return holder, name, getattr(holder, name)
+
+
+def module_exists(symbol: Symbol) -> bool:
+    """Whether the module of a symbol can be imported; only its parent packages are imported to find out."""
+    try:
+        return importlib.util.find_spec(symbol.module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def problem(symbol: Symbol, module: ModuleType) -> str | None:

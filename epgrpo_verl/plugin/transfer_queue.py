@@ -35,3 +35,28 @@ def get_padded(batch: Any, field: str) -> torch.Tensor:
         )
     value = data[field]
     return value.to_padded_tensor(0) if value.is_nested else value
+
+
+def put_padded(batch: Any, field: str, value: torch.Tensor) -> Any:
+    """Write one more per-token field of a batch to TransferQueue, in the layout of its advantages.
+
+    Args:
+        batch: verl's ``KVBatchMeta`` whose advantages were written.
+        field: Name of the new field.
+        value: Shape (bs, T), rows in the order of ``batch.keys``.
+
+    Returns:
+        The batch, with the new field among its ``fields``: those are what a worker gets.
+    """
+    import transfer_queue as tq
+    from tensordict import TensorDict
+
+    stored = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=["advantages"])
+    advantages = stored["advantages"]
+    if advantages.is_nested:
+        lengths = advantages.offsets().diff().tolist()
+        rows = [row[:length] for row, length in zip(value, lengths, strict=True)]
+        value = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
+    fields = TensorDict({field: value}, batch_size=len(batch))
+    batch.fields = tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields).fields
+    return batch
