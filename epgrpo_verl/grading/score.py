@@ -54,7 +54,8 @@ def compute_score(
     May be called from any thread. Settings can be passed as ``reward.custom_reward_function.reward_kwargs``.
 
     Args:
-        data_source: Name of the data set; handed back, as verl's validation dump leaves it out.
+        data_source: Name of the data set; handed back, as verl's validation dump leaves it out. The key is another one,
+            because verl's V0 trainers refuse an extra that has the name of a column of the batch.
         solution_str: The response, without the prompt.
         ground_truth: The answer asked for: a string, or several of which any may match, also as a JSON list of strings.
         extra_info: Unused; verl passes it.
@@ -70,7 +71,8 @@ def compute_score(
     Returns:
         A dict with the same keys for every response: ``score`` and ``acc`` (1.0 or 0.0), ``pred`` (the normalised
         answer, empty where there is none), ``reason`` (the rule that matched, ``different``, or why there is nothing to
-        compare), ``grader_error`` (1.0 where the grader failed: timeout, memory, a dead worker) and ``data_source``.
+        compare), ``grader_error`` (1.0 where the grader failed: timeout, memory, a dead worker) and
+        ``graded_data_source``.
 
     Raises:
         ValueError: If the ground truth is missing or empty.
@@ -188,7 +190,7 @@ def _result(data_source: str, pred: str, reply: Reply) -> dict[str, float | str]
         "pred": pred,
         "reason": reply.reason,
         "grader_error": 1.0 if reply.equal is None else 0.0,
-        "data_source": str(data_source),
+        "graded_data_source": str(data_source),
     }
 
 

@@ -75,11 +75,12 @@ def extras() -> dict[str, np.ndarray]:
     return {key: np.array([info[key] for info in infos]) for key in infos[0]}
 
 
-def test_the_extras_join_a_batch_that_has_the_data_source_already() -> None:
+def test_the_extras_join_the_batch_of_the_v0_trainers() -> None:
+    """``DataProto.union`` refuses an extra named as a column: it compares object strings with fixed-width ones."""
     batch = batch_of(RESPONSES)
     scored = DataProto(TensorDict({"rm_scores": torch.tensor(SCORES)}, batch_size=len(SCORES)), extras())
     joined = batch.union(scored)
-    assert joined.non_tensor_batch["data_source"].tolist() == ["math500"] * len(RESPONSES)
+    assert joined.non_tensor_batch["graded_data_source"].tolist() == ["math500"] * len(RESPONSES)
     assert joined.non_tensor_batch["acc"].tolist() == SCORES
 
 

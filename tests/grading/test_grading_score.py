@@ -7,7 +7,7 @@ import pytest
 
 from epgrpo_verl.grading import compute_score, grading_counts, parse_ground_truth
 
-KEYS = ["score", "acc", "pred", "reason", "grader_error", "data_source"]
+KEYS = ["score", "acc", "pred", "reason", "grader_error", "graded_data_source"]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_keys_and_their_types_are_the_same_for_every_response(
         "pred": pred,
         "reason": reason,
         "grader_error": 0.0,
-        "data_source": "aime24",
+        "graded_data_source": "aime24",
     }
 
 
