@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+# Runs linters and tests in an environment of their own (ENV_DIR, default .venv-test in this checkout).
+# Arguments go to pytest: `bash scripts/test.sh -m "not slow"`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/environment.sh
+source scripts/environment.sh
+
+make_environment "${ENV_DIR:-$PWD/.venv-test}" "$PWD/requirements/test.txt"
+bin=$(dirname "$ENV_PYTHON")
+"$bin/ruff" check .
+"$bin/ruff" format --check .
+git ls-files '*.sh' .ci/run | xargs "$bin/shellcheck" -x
+exec "$ENV_PYTHON" -m pytest "$@"
