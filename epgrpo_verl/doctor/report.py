@@ -1,0 +1,107 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a check found, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+class Status(str, Enum):
+    """Outcome of one check."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "bold red"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """Outcome of one check.
+
+    Attributes:
+        name: What was checked, in a few words. Several findings may share a name.
+        status: How it went.
+        message: What was found, in whole sentences where something is wrong.
+        fix: Lines that mend it: Hydra overrides, or shell commands.
+    """
+
+    name: str
+    status: Status
+    message: str
+    fix: tuple[str, ...] = ()
+
+
+def ok(name: str, message: str) -> Check:
+    """A check that found nothing wrong."""
+    return Check(name, Status.OK, message)
+
+
+def warning(name: str, message: str, *fix: str) -> Check:
+    """A check that found something to know about; the run would start."""
+    return Check(name, Status.WARNING, message, fix)
+
+
+def failed(name: str, message: str, *fix: str) -> Check:
+    """A check that found something that stops the run, or makes it another one than was asked for."""
+    return Check(name, Status.FAILED, message, fix)
+
+
+def apply(config: DictConfig, lines: Iterable[str]) -> None:
+    """Apply Hydra overrides such as ``+algorithm.ep_grpo.gamma=5`` to a composed config, in place.
+
+    Args:
+        config: A whole verl config.
+        lines: Overrides of the form ``key=value``; anything else raises ``ValueError``.
+    """
+    for line in lines:
+        key, equals, value = line.lstrip("+").partition("=")
+        if not equals:
+            raise ValueError(f"{line!r} is no override of the form key=value")
+        OmegaConf.update(config, key, yaml.safe_load(value), force_add=True)
+
+
+def worst(checks: Sequence[Check]) -> Status:
+    """The most serious status among the checks; ``OK`` for none."""
+    order = list(Status)
+    return max((check.status for check in checks), key=order.index, default=Status.OK)
+
+
+def as_json(checks: Sequence[Check], versions: dict[str, Any]) -> str:
+    """The report for scripts: ``{"status", "versions", "checks": [{"name", "status", "message", "fix"}]}``."""
+    report = {"status": worst(checks).value, "versions": versions, "checks": [asdict(check) for check in checks]}
+    return json.dumps(report, indent=2)
+
+
+def show(console: Console, checks: Sequence[Check], versions: dict[str, Any]) -> None:
+    """Print the table, then the lines to add, whole and unwrapped so that they can be copied."""
+    title = ", ".join(f"{name} {version}" for name, version in versions.items())
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("check", no_wrap=True)
+    table.add_column("result", no_wrap=True)
+    table.add_column("found", overflow="fold")
+    for check in checks:
+        style = _STYLES[check.status]
+        table.add_row(escape(check.name), f"[{style}]{check.status.value}[/]", escape(check.message))
+    console.print(table)
+    for status, heading in ((Status.FAILED, "To mend what failed"), (Status.WARNING, "To mend what was warned about")):
+        lines = {line: check for check in checks if check.status is status for line in check.fix}
+        if lines:
+            console.print(f"\n[{_STYLES[status]}]{heading}:[/]")
+            for line in lines:
+                console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+    counts = {status: sum(check.status is status for check in checks) for status in Status}
+    console.print("\n" + ", ".join(f"[{_STYLES[s]}]{number} {s.value}[/]" for s, number in counts.items() if number))
