@@ -4,22 +4,20 @@
 
 from __future__ import annotations
 
-import logging
-
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
-
 import verl  # noqa: F401  loads the plugin by its entry point
-from epgrpo_verl import EPGRPOConfig, ep_grpo_advantage
-from epgrpo_verl.plugin import EPGRPOPluginError, preflight
-from epgrpo_verl.plugin.estimator import compute_ep_grpo_outcome_advantage
-from epgrpo_verl.plugin.feed import Feed, feeding
+from omegaconf import OmegaConf
 from verl.protocol import DataProto
 from verl.trainer.ppo import core_algos
 from verl.trainer.ppo.ray_trainer import compute_advantage
 from verl.trainer.ppo.v1.utils import MetricsAggregator, compute_advantage_for_multi_trajectories
+
+from epgrpo_verl import EPGRPOConfig, ep_grpo_advantage
+from epgrpo_verl.plugin import EPGRPOPluginError
+from epgrpo_verl.plugin.estimator import compute_ep_grpo_outcome_advantage
+from epgrpo_verl.plugin.feed import Feed, feeding
 
 ALGORITHM = OmegaConf.create({"adv_estimator": "ep_grpo", "norm_adv_by_std_in_grpo": True, "gamma": 1.0, "lam": 1.0})
 PER_TOKEN = ("entropy", "old_log_probs", "ref_log_prob")
@@ -142,14 +140,6 @@ def test_the_last_output_of_a_session_votes_once_and_all_get_its_outcome(batch):
     # rewards 1 and 0: mean 0.5, sample std 0.7071
     torch.testing.assert_close(feed.result.outcome_advantage, torch.tensor([1.0, 1.0, -1.0]) * 0.5 / (0.5**0.5 + 1e-6))
     assert feed.result.votes.tolist() == [False, True, True]
-
-
-def test_groups_of_one_are_warned_about_with_the_counts(batch, caplog):
-    preflight.warn_once.cache_clear()
-    batch["uid"] = np.array([str(row) for row in range(9)], dtype=object)
-    with caplog.at_level(logging.WARNING, logger="epgrpo_verl"):
-        compute_advantage(data_proto(batch), "ep_grpo", config=ALGORITHM)
-    assert "8 responses form 8 groups of one" in caplog.text
 
 
 def test_metrics_keep_their_meaning_in_verls_aggregator(batch):

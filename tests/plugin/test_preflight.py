@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
-
 import verl.trainer.main_ppo as main_ppo
-from epgrpo_verl.plugin import EPGRPOPluginError, preflight
 from verl.trainer.ppo.utils import need_critic
 from verl.utils.config import validate_config
+
+from epgrpo_verl.plugin import EPGRPOPluginError, preflight
+
+LOSS_MODE = "actor_rollout_ref.actor.policy_loss.loss_mode"
 
 
 @pytest.fixture(autouse=True)
@@ -58,11 +61,28 @@ def test_without_the_progress_term_no_reference_is_needed(verl_config):
         ("+algorithm.ep_grpo.num_bucket=20", "did you mean algorithm.ep_grpo.num_buckets"),
         ("+algorithm.ep_grpo.num_buckets=0", "algorithm.ep_grpo.num_buckets must be between 1 and"),
         ("+algorithm.ep_grpo.gate='true'", "algorithm.ep_grpo.gate must be true or false"),
+        (f"{LOSS_MODE}=ep_grpo/gpso", f"no policy loss 'gpso'. Set {LOSS_MODE}=ep_grpo/<name> with one of: vanilla, "),
+        (
+            f"{LOSS_MODE}=ep_grpo +algorithm.ep_grpo.advantage_clip=2.0",
+            f"Set algorithm.ep_grpo.advantage_clip=null, or {LOSS_MODE}=vanilla",
+        ),
     ],
 )
 def test_a_config_that_cannot_work_is_refused_with_the_line_to_change(verl_config, override, words):
-    with pytest.raises(EPGRPOPluginError, match=words.replace(".", r"\.")):
-        main_ppo.need_reference_policy(verl_config("algorithm.adv_estimator=ep_grpo", override))
+    with pytest.raises(EPGRPOPluginError, match=re.escape(words)):
+        main_ppo.need_reference_policy(verl_config("algorithm.adv_estimator=ep_grpo", *override.split()))
+
+
+@pytest.mark.parametrize(("mode", "base"), [("ep_grpo", "vanilla"), ("ep_grpo/gspo", "gspo")])
+def test_the_policy_loss_is_refused_with_another_estimator(verl_config, mode, base):
+    with pytest.raises(EPGRPOPluginError, match=f"Set algorithm.adv_estimator=ep_grpo, or {LOSS_MODE}={base}"):
+        main_ppo.need_reference_policy(verl_config(f"{LOSS_MODE}={mode}"))
+    assert main_ppo.need_reference_policy(verl_config("algorithm.adv_estimator=ep_grpo", f"{LOSS_MODE}={mode}"))
+
+
+def test_a_base_loss_that_only_the_workers_know_is_left_to_them(verl_config):
+    overrides = (f"{LOSS_MODE}=ep_grpo/of_mine", "actor_rollout_ref.model.external_lib=my_losses")
+    assert main_ppo.need_reference_policy(verl_config("algorithm.adv_estimator=ep_grpo", *overrides))
 
 
 @pytest.mark.parametrize(
@@ -71,6 +91,10 @@ def test_a_config_that_cannot_work_is_refused_with_the_line_to_change(verl_confi
         (("algorithm.filter_groups.enable=True",), "algorithm.filter_groups.enable=False"),
         (("algorithm.use_kl_in_reward=True",), "algorithm.use_kl_in_reward=False"),
         (("actor_rollout_ref.rollout.n=1",), "actor_rollout_ref.rollout.n=8"),
+        (
+            ("actor_rollout_ref.model.lora_rank=32", "actor_rollout_ref.model.lora_adapter_path=sft"),
+            "measures progress from there and not from the adapter",
+        ),
     ],
 )
 def test_a_config_that_works_against_ep_grpo_is_warned_about_once(verl_config, overrides, words, caplog):
