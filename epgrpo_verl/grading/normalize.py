@@ -16,6 +16,8 @@ _E_NOTATION = re.compile(rf"(?<![\w.\\])({_NUMBER}|\d+\.)[eE]([+-]?\d+)(?![\w.])
 _MIXED_LATEX = re.compile(r"(?<![\d.}\w^/])(\d+)\s*\\frac\{(\d+)\}\{(\d+)\}")
 _MIXED_PLAIN = re.compile(r"(?<![\d.}\w^/])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d.])")
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_ROOT_INDEX = re.compile(r"\s*(\[[^\[\]]*\])")
+_DIGITS = re.compile(r"\s*(\d+)")
 _UNIT_WORDS = r"\\text\{([^{}]*)\}|([a-zA-Z][a-zA-Z. ]*)"
 _UNIT = re.compile(rf"(?<=[\da-z}})])\s*(?:{_UNIT_WORDS})\s*(?:\^\s*(?:\{{\s*(-?\d)\s*\}}|(-?\d)))?\s*(?=$|[,)\]])")
 
@@ -67,44 +69,47 @@ def _braced_arguments(text: str) -> str:
     out: list[str] = []
     index = 0
     while index < len(text):
-        match = COMMAND.match(text, index)
-        if match and match[0] in (r"\frac", r"\sqrt", r"\binom"):
-            out.append(match[0])
-            index = match.end()
-            if match[0] == r"\sqrt" and (root := re.compile(r"\s*(\[[^\[\]]*\])").match(text, index)):
-                out.append(root[1])
-                index = root.end()
-            for _ in range(1 if match[0] == r"\sqrt" else 2):
-                argument, index = _argument(text, index, whole_number=match[0] == r"\sqrt")
-                out.append(f"{{{argument}}}")
-        elif text[index] in "^_":
-            argument, end = _argument(text, index + 1, whole_number=False)
-            out.append(f"{text[index]}{{{argument}}}")
-            index = end
+        if text[index] in "^_":
+            sign = text[index]
+            argument, index = _argument(text, index + 1)
+            out.append(f"{sign}{{{argument}}}")
         else:
-            step = match.end() if match else index + 1
-            out.append(text[index:step])
-            index = step
+            token, index = _token(text, index)
+            out.append(token)
     return "".join(out)
 
 
-def _argument(text: str, index: int, *, whole_number: bool) -> tuple[str, int]:
-    """Returns one TeX argument, normalised, and the index after it. ``whole_number`` takes all digits of ``51``."""
+def _token(text: str, index: int) -> tuple[str, int]:
+    """Returns one character or one command with its arguments, normalised, and the index after it."""
+    match = COMMAND.match(text, index)
+    if match is None:
+        return text[index], index + 1
+    command, index = match[0], match.end()
+    if command == r"\sqrt":
+        if root := _ROOT_INDEX.match(text, index):
+            command, index = command + root[1], root.end()
+        digits = _DIGITS.match(text, index)
+        argument, index = (digits[1], digits.end()) if digits else _argument(text, index)
+        return f"{command}{{{argument}}}", index
+    if command in (r"\frac", r"\binom"):
+        first, index = _argument(text, index)
+        second, index = _argument(text, index)
+        return f"{command}{{{first}}}{{{second}}}", index
+    return command, index
+
+
+def _argument(text: str, index: int) -> tuple[str, int]:
+    """Returns one TeX argument, normalised and without its braces, and the index after it."""
     while index < len(text) and text[index].isspace():
         index += 1
     if index >= len(text):
         return "", index
-    if text[index] == "{":
-        end = closing_brace(text, index + 1)
-        if end is None:
-            return _braced_arguments(text[index + 1 :]), len(text)
-        return _braced_arguments(text[index + 1 : end]).strip(), end + 1
-    if match := re.compile(r"\d+").match(text, index) if whole_number else None:
-        return match[0], match.end()
-    match = COMMAND.match(text, index)
-    if match:
-        return match[0], match.end()
-    return text[index], index + 1
+    if text[index] != "{":
+        return _token(text, index)
+    end = closing_brace(text, index + 1)
+    if end is None:
+        return _braced_arguments(text[index + 1 :]), len(text)
+    return _braced_arguments(text[index + 1 : end]).strip(), end + 1
 
 
 def _numbers(text: str) -> str:
