@@ -95,7 +95,10 @@ make_environment() {
     : >"$ENV_LOG"
     torch=$(grep -h '^torch==' "$PROJECT_ROOT"/requirements/cpu.txt)
     _install_torch "$folder" "$torch" || return 1
-    _step "verl and the rest of $(basename "$requirements")" "$ENV_PYTHON" -m pip install -r "$requirements" || return 1
+    # Held, so that pip does not replace it by PyPI's CUDA build of the same version.
+    "$ENV_PYTHON" -m pip freeze --all 2>>"$ENV_LOG" | grep -i '^torch==' >"$folder/.torch.txt"
+    _step "verl and the rest of $(basename "$requirements")" \
+        "$ENV_PYTHON" -m pip install -r "$requirements" -c "$folder/.torch.txt" || return 1
     # vLLM asks for these, but their PyPI builds do not fit a CPU torch: `import vllm` fails with them and works without.
     _step "without torchvision and the like" "$ENV_PYTHON" -m pip uninstall -y torchvision torchaudio torchcodec triton || return 1
     _step "epgrpo_verl" "$ENV_PYTHON" -m pip install --no-deps -e "$PROJECT_ROOT" || return 1

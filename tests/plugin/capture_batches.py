@@ -37,7 +37,7 @@ def _watch_estimator(module: ModuleType) -> None:
         result = ep_grpo_advantage(*args, **kwargs)
         given = inspect.signature(ep_grpo_advantage).bind(*args, **kwargs).arguments
         path = os.path.join(os.environ["EPGRPO_CAPTURE"], f"step_{given['step']}.pt")
-        torch.save({"given": given, "result": vars(result), "tokens": dict(_tokens)}, path)
+        torch.save({"given": given, "result": result, "tokens": dict(_tokens)}, path)
         return result
 
     module.ep_grpo_advantage = watched

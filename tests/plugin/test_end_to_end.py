@@ -95,7 +95,7 @@ def test_the_batch_verl_produced_gives_what_the_slow_reference_gives(run):
         slow = slow_ep_grpo(*(given[name] for name in names), given["norm_adv_by_std"])
         mask = given["response_mask"] != 0
         for part in PARTS:
-            ours, reference = result[part], torch.as_tensor(slow[part])
+            ours, reference = getattr(result, part), torch.as_tensor(slow[part])
             if part == "bucket":
                 ours, reference = ours[mask], reference[mask]
             torch.testing.assert_close(ours.double(), reference.double(), rtol=2e-4, atol=2e-5, msg=lambda m, p=part: p + m)
@@ -130,7 +130,7 @@ def test_entropy_and_log_probs_belong_to_their_rows(run):
 
 
 def test_the_log_ratio_is_zero_at_first_and_moves_with_the_policy(run):
-    first, *later = [step["result"]["log_ratio"].abs().max().item() for step in run["steps"]]
+    first, *later = [step["result"].log_ratio.abs().max().item() for step in run["steps"]]
     assert first == 0.0
     assert all(value > 1e-4 for value in later)
 
@@ -141,18 +141,18 @@ def test_verls_logger_has_the_metrics_of_each_step(run):
     for number, step in enumerate(run["steps"], start=1):
         logged, result = run["metrics"][number], step["result"]
         assert set(METRICS) <= set(logged)
-        valid = result["valid_row"]
-        groups = {int(g): bool(z) for g, z in zip(result["group"][valid], result["zero_variance"][valid], strict=True)}
+        valid = result.valid_row
+        groups = {int(g): bool(z) for g, z in zip(result.group[valid], result.zero_variance[valid], strict=True)}
         share = sum(groups.values()) / len(groups)
         assert logged["ep_grpo/zero_variance_groups/share"] == pytest.approx(share)
-        gate = result["gate"][step["given"]["response_mask"] != 0]
+        gate = result.gate[step["given"]["response_mask"] != 0]
         assert logged["ep_grpo/gate/mean"] == pytest.approx(gate.mean().item(), abs=1e-5)
 
 
 def test_the_actor_was_trained_with_these_advantages(run):
     """verl's own metrics over the advantages that it wrote to its data plane."""
     for number, step in enumerate(run["steps"], start=1):
-        advantages = step["result"]["advantages"][step["given"]["response_mask"] != 0]
+        advantages = step["result"].advantages[step["given"]["response_mask"] != 0]
         logged = run["metrics"][number]
         assert logged["critic/advantages/max"] == pytest.approx(advantages.max().item(), abs=1e-5)
         assert logged["critic/advantages/min"] == pytest.approx(advantages.min().item(), abs=1e-5)
