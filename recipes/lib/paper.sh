@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# The shared body of the run_qwen2.5_*.sh recipes: the experiments of the EP-GRPO paper (arXiv 2605.04960) on verl.
+# NOT RUN ON A GPU. Every recipe is composed against verl's own config and passes verl's own checks in the tests.
+# docs/reproduce.md says which value is the paper's and which is a choice.
+#
+# A recipe sets what differs in variables and sources this file. Everything below can be set from the environment, and
+# Hydra overrides on the command line come last, so they win.
+#
+#   DRY_RUN=1          print the composed verl config and a memory plan, then exit; needs no GPU and no model
+#   PRINT_OVERRIDES=1  print the overrides, one per line, then exit; needs neither verl nor Python
+#
+# Out of memory?   PPO_MAX_TOKEN_LEN_PER_GPU=8192 halves activations and logits (at least prompt + response length),
+#                  ROLLOUT_GPU_MEM_UTIL=0.4 leaves less to vLLM, PARAM_OFFLOAD=True moves the weights to the CPU while
+#                  vLLM generates, more NGPUS_PER_NODE shards them. ROLLOUT_TP=2 splits vLLM's weights over two GPUs.
+# Fewer GPUs?      NGPUS_PER_NODE; the result is the same run, slower. TRAIN_BATCH_SIZE * ROLLOUT_N must be divisible by
+#                  the number of GPUs.
+# Several nodes?   NNODES=2 on a Ray cluster started beforehand, with RAY_ADDRESS set. epgrpo_verl must be installed, and
+#                  this folder and DATA_DIR be at the same path, on every node.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+RECIPE=$(basename "$0" .sh)
+RECIPE=${RECIPE#run_}
+
+# ---- what a recipe may set ----
+SIZE=${SIZE:?a recipe sets SIZE to 3b or 7b}
+ADV_ESTIMATOR=${ADV_ESTIMATOR:-ep_grpo}
+ENGINE=${ENGINE:-fsdp}
+TEMPERATURE=${TEMPERATURE:-1.0}
+ROLLOUT_N=${ROLLOUT_N:-8}
+
+case $SIZE in
+    3b) MODEL_PATH=${MODEL_PATH:-Qwen/Qwen2.5-3B} NGPUS_PER_NODE=${NGPUS_PER_NODE:-1} ;;
+    7b) MODEL_PATH=${MODEL_PATH:-Qwen/Qwen2.5-7B} NGPUS_PER_NODE=${NGPUS_PER_NODE:-4} ;;
+    *)
+        echo "SIZE=$SIZE is neither 3b nor 7b" >&2
+        exit 2
+        ;;
+esac
+
+# ---- knobs ----
+DATA_DIR=${DATA_DIR:-$HOME/data/epgrpo}
+TRAIN_FILE=${TRAIN_FILE:-$DATA_DIR/skywork.parquet}
+VAL_SETS=${VAL_SETS:-math500 amc23 minerva aime24 aime25}
+OUT_DIR=${OUT_DIR:-$PWD/runs/$RECIPE}
+PROJECT_NAME=${PROJECT_NAME:-epgrpo}
+EXPERIMENT_NAME=${EXPERIMENT_NAME:-$RECIPE}
+LOGGER=${LOGGER:-'["console","file"]'}
+PYTHON=${PYTHON:-python3}
+GPU_MEMORY_GB=${GPU_MEMORY_GB:-80} # for the memory plan only
+
+NNODES=${NNODES:-1}
+STEPS=${STEPS:-1000}
+SEED=${SEED:-42}
+TRAIN_BATCH_SIZE=${TRAIN_BATCH_SIZE:-8} # prompts per step: 1,000 steps of 8 are one pass over 8,000 problems
+PPO_MINI_BATCH_SIZE=${PPO_MINI_BATCH_SIZE:-$TRAIN_BATCH_SIZE}
+MAX_PROMPT_LENGTH=${MAX_PROMPT_LENGTH:-1024}
+MAX_RESPONSE_LENGTH=${MAX_RESPONSE_LENGTH:-3072}
+PPO_MAX_TOKEN_LEN_PER_GPU=${PPO_MAX_TOKEN_LEN_PER_GPU:-16384}
+LR=${LR:-1e-5}
+LORA_RANK=${LORA_RANK:-32}
+LORA_ALPHA=${LORA_ALPHA:-64}
+PARAM_OFFLOAD=${PARAM_OFFLOAD:-False}
+ACTOR_TP=${ACTOR_TP:-2} # Megatron only
+ACTOR_PP=${ACTOR_PP:-1} # Megatron only
+ROLLOUT_TP=${ROLLOUT_TP:-1}
+ROLLOUT_GPU_MEM_UTIL=${ROLLOUT_GPU_MEM_UTIL:-0.5}
+SAVE_FREQ=${SAVE_FREQ:-100}
+TEST_FREQ=${TEST_FREQ:-100}
+MAX_CHECKPOINTS=${MAX_CHECKPOINTS:-3}
+
+val_files=
+for name in $VAL_SETS; do
+    val_files+=${val_files:+,}\'$DATA_DIR/$name.parquet\'
+done
+
+# ---- overrides ----
+ALGORITHM=(
+    algorithm.adv_estimator="$ADV_ESTIMATOR"
+    algorithm.use_kl_in_reward=False
+)
+DATA=(
+    data.train_files="'$TRAIN_FILE'"
+    data.val_files="[$val_files]"
+    data.train_batch_size="$TRAIN_BATCH_SIZE"
+    data.max_prompt_length="$MAX_PROMPT_LENGTH"
+    data.max_response_length="$MAX_RESPONSE_LENGTH"
+    data.filter_overlong_prompts=True
+    data.truncation=error
+    data.seed="$SEED"
+)
+MODEL=(
+    actor_rollout_ref.model.path="'$MODEL_PATH'"
+    actor_rollout_ref.model.use_remove_padding=True
+    actor_rollout_ref.model.enable_gradient_checkpointing=True
+)
+# Without chunking, verl computes the entropy in the logits' bfloat16; with it in float32, and in less memory.
+ACTOR=(
+    actor_rollout_ref.actor.optim.lr="$LR"
+    actor_rollout_ref.actor.ppo_mini_batch_size="$PPO_MINI_BATCH_SIZE"
+    actor_rollout_ref.actor.use_dynamic_bsz=True
+    actor_rollout_ref.actor.ppo_max_token_len_per_gpu="$PPO_MAX_TOKEN_LEN_PER_GPU"
+    actor_rollout_ref.actor.entropy_from_logits_with_chunking=True
+    actor_rollout_ref.actor.entropy_coeff=0
+    actor_rollout_ref.actor.use_kl_loss=False
+    actor_rollout_ref.actor.data_loader_seed="$SEED"
+)
+# The reference needs no line of its own: EP-GRPO turns it on, and with LoRA it is the actor without its adapter.
+case $ENGINE in
+    fsdp)
+        MODEL+=(
+            actor_rollout_ref.model.lora_rank="$LORA_RANK"
+            actor_rollout_ref.model.lora_alpha="$LORA_ALPHA"
+            actor_rollout_ref.model.target_modules=all-linear
+        )
+        ACTOR+=(actor_rollout_ref.actor.fsdp_config.param_offload="$PARAM_OFFLOAD")
+        ;;
+    megatron)
+        export CUDA_DEVICE_MAX_CONNECTIONS=1
+        MODEL+=(
+            model_engine=megatron
+            actor_rollout_ref.model.lora.rank="$LORA_RANK"
+            actor_rollout_ref.model.lora.alpha="$LORA_ALPHA"
+        )
+        ACTOR+=(
+            actor_rollout_ref.actor.megatron.tensor_model_parallel_size="$ACTOR_TP"
+            actor_rollout_ref.actor.megatron.pipeline_model_parallel_size="$ACTOR_PP"
+            actor_rollout_ref.actor.megatron.param_offload="$PARAM_OFFLOAD"
+            actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full
+            actor_rollout_ref.actor.megatron.override_transformer_config.recompute_method=uniform
+            actor_rollout_ref.actor.megatron.override_transformer_config.recompute_num_layers=1
+        )
+        ;;
+    *)
+        echo "ENGINE=$ENGINE is neither fsdp nor megatron" >&2
+        exit 2
+        ;;
+esac
+# The base models stop at <|endoftext|> only, and the chat template ends a turn with <|im_end|>: vLLM stops at both.
+ROLLOUT=(
+    actor_rollout_ref.rollout.name=vllm
+    actor_rollout_ref.rollout.n="$ROLLOUT_N"
+    actor_rollout_ref.rollout.temperature="$TEMPERATURE"
+    actor_rollout_ref.rollout.seed="$SEED"
+    actor_rollout_ref.rollout.tensor_model_parallel_size="$ROLLOUT_TP"
+    actor_rollout_ref.rollout.gpu_memory_utilization="$ROLLOUT_GPU_MEM_UTIL"
+    actor_rollout_ref.rollout.load_format=safetensors
+    +actor_rollout_ref.rollout.engine_kwargs.vllm.generation_config="'$HERE/qwen2.5_two_eos'"
+)
+if [ "$ENGINE" = fsdp ]; then ROLLOUT+=(actor_rollout_ref.rollout.layered_summon=True); fi
+REWARD=(
+    reward.custom_reward_function.path=pkg://epgrpo_verl.grading
+    reward.custom_reward_function.name=compute_score_async
+)
+TRAINER=(
+    trainer.nnodes="$NNODES"
+    trainer.n_gpus_per_node="$NGPUS_PER_NODE"
+    trainer.total_training_steps="$STEPS"
+    trainer.save_freq="$SAVE_FREQ"
+    trainer.test_freq="$TEST_FREQ"
+    trainer.max_actor_ckpt_to_keep="$MAX_CHECKPOINTS"
+    trainer.project_name="$PROJECT_NAME"
+    trainer.experiment_name="$EXPERIMENT_NAME"
+    trainer.logger="$LOGGER"
+    trainer.default_local_dir="'$OUT_DIR/checkpoints'"
+    trainer.validation_data_dir="'$OUT_DIR/validation'"
+)
+OVERRIDES=(
+    "${ALGORITHM[@]}" "${DATA[@]}" "${MODEL[@]}" "${ACTOR[@]}" "${ROLLOUT[@]}" "${REWARD[@]}" "${TRAINER[@]}" "$@"
+)
+
+# ---- run ----
+if [ "${PRINT_OVERRIDES:-0}" = 1 ]; then
+    printf '%s\n' "${OVERRIDES[@]}"
+    exit
+fi
+if [ "${DRY_RUN:-0}" = 1 ]; then
+    exec "$PYTHON" "$HERE/dry_run.py" --gpu-memory-gb "$GPU_MEMORY_GB" -- "${OVERRIDES[@]}"
+fi
+for name in skywork $VAL_SETS; do
+    file=$DATA_DIR/$name.parquet
+    if [ "$name" = skywork ]; then file=$TRAIN_FILE; fi
+    if [ ! -f "$file" ]; then
+        echo "$file is missing. Make it with: epgrpo prepare $name --out '$DATA_DIR' (see docs/reproduce.md)" >&2
+        exit 2
+    fi
+done
+mkdir -p "$OUT_DIR"
+export VERL_FILE_LOGGER_PATH=${VERL_FILE_LOGGER_PATH:-$OUT_DIR/metrics.jsonl}
+set -x
+exec "$PYTHON" -m verl.trainer.main_ppo "${OVERRIDES[@]}"

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+# Ablation: EP-GRPO without the progress signal. Needs no reference policy.
+# Not run on a GPU yet. Knobs, dry run and what to change for less memory: lib/paper.sh.
+SIZE=3b
+# shellcheck source-path=SCRIPTDIR source=lib/paper.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib/paper.sh" +algorithm.ep_grpo.progress=False "$@"
