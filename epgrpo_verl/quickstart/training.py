@@ -1,0 +1,149 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a training as a child process, shows its progress, and keeps its output in a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from types import FrameType
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from epgrpo_verl.cpu.processes import end_with_parent
+from epgrpo_verl.view.metrics import REWARD, STEP_SECONDS, ZERO_VARIANCE, parse_lines
+
+POLL_S = 0.5
+"""Seconds between two looks at the metrics."""
+SHOWN_LINES = 25
+"""Lines of the log that are shown when the run fails."""
+
+_RAY_PREFIX = re.compile(r"\x1b\[[0-9;]*m|^\([A-Za-z_0-9]+ pid=[0-9]+[^)]*\) ")
+_NOISE = re.compile(r"WARNING|INFO|Training Progress|^step:[0-9]+ - |^\s*$")
+
+
+def describe(values: Mapping[str, float]) -> str:
+    """Puts the numbers to watch during a run into a few words."""
+    words = [f"reward {values[REWARD]:.3f}"]
+    if ZERO_VARIANCE in values:
+        words.append(f"zero-variance groups {values[ZERO_VARIANCE]:.0%}")
+    words.append(f"{values[STEP_SECONDS]:.2f} s/step")
+    return "  ".join(words)
+
+
+def remaining(seconds: Sequence[float], left: int) -> str:
+    """Estimates the time for ``left`` more steps from the latest steps, as ``m:ss``."""
+    estimate = round(median(seconds[-10:]) * left)
+    return f"{estimate // 60}:{estimate % 60:02d} left"
+
+
+def last_words(log: Path, count: int = SHOWN_LINES) -> list[str]:
+    """Gives the last lines of a log that tell something: no metrics, no warnings, no prefixes of Ray."""
+    lines = []
+    for line in log.read_text(errors="replace").splitlines():
+        line = _RAY_PREFIX.sub("", _RAY_PREFIX.sub("", line))
+        if not _NOISE.search(line):
+            lines.append(line)
+    return lines[-count:]
+
+
+class _Display:
+    """Shows the steps of a run: a live bar in a terminal, a line per step elsewhere."""
+
+    def __init__(self, console: Console, total: int):
+        self._console = console
+        self._total = total
+        self._seconds: list[float] = []
+        self._progress = Progress(
+            SpinnerColumn(),
+            MofNCompleteColumn(),
+            BarColumn(bar_width=20),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task("starting Ray and verl (half a minute or so)", total=total)
+        self._live = Live(self._progress, console=console, refresh_per_second=4) if console.is_terminal else None
+
+    def __enter__(self) -> _Display:
+        if self._live:
+            self._live.start()
+        else:
+            self._console.print("starting Ray and verl (half a minute or so)", highlight=False)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def step(self, number: int, values: Mapping[str, float]) -> None:
+        self._seconds.append(values[STEP_SECONDS])
+        text = f"{describe(values)}  {remaining(self._seconds, max(0, self._total - number))}"
+        if self._live:
+            self._progress.update(self._task, completed=number, description=text)
+        else:
+            self._console.print(f"step {number}/{self._total}  {text}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _signals_to(child: subprocess.Popen):
+    """Hands Ctrl-C and SIGTERM on to the child, which ends the run in good order."""
+
+    def hand_on(number: int, frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    handlers = {number: signal.signal(number, hand_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def run_training(command: Sequence[str], metrics: Path, log: Path, total: int, console: Console) -> int:
+    """Runs a training to its end.
+
+    Args:
+        command: Program and arguments.
+        metrics: File that verl's file logger shall write.
+        log: File that gets everything the training prints.
+        total: Training steps of the whole run.
+        console: Where the progress is shown.
+
+    Returns:
+        The exit code of the command.
+    """
+    environment = {**os.environ, "VERL_FILE_LOGGER_PATH": str(metrics)}
+    seen = 0
+    with log.open("ab") as output, _Display(console, total) as display:
+        # A session of its own: Ctrl-C in a terminal then reaches it once, through this process.
+        child = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=end_with_parent,
+        )
+        with _signals_to(child):
+            ended = False
+            while not ended:
+                ended = child.poll() is not None
+                steps = parse_lines(metrics.read_text(), str(metrics)) if metrics.exists() else {}
+                for number in sorted(steps):
+                    if number > seen and REWARD in steps[number] and STEP_SECONDS in steps[number]:
+                        display.step(number, steps[number])
+                        seen = number
+                if not ended:
+                    time.sleep(POLL_S)
+    return child.returncode

@@ -1,0 +1,80 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The shared body of the run_cpu_*.sh recipes: a virtual environment, model and data, a training of verl on a CPU, a summary.
+# A recipe sets its knobs and the arrays DATA, MODEL, ACTOR, ROLLOUT_ARGS, REWARD and PREPARE, then sources this file.
+# What can be set from the environment, beside the knobs of the recipe:
+#
+#   ADV=ep_grpo          ADV=grpo runs the baseline
+#   ROLLOUT=hf           transformers' generate(); ROLLOUT=vllm uses vLLM's CPU build (x86-64, about 2 GB more)
+#   STEPS= SEED=         length of the run; seed of model, data, their order, and rollouts
+#   OUT=                 folder of the run; default runs/<recipe>-<what differs>
+#   RESUME=1             go on from the last checkpoint in OUT
+#   SAVE_FREQ=           steps between two checkpoints
+#   ENV_DIR=             the virtual environment; default .venv-cpu, and .venv-cpu-vllm with ROLLOUT=vllm
+#   ENV_PYTHON=          use this Python with everything installed, and make no environment
+#   DRY_RUN=1            print the commands and exit; makes and installs nothing
+#   PYTHON=, TORCH_INDEX_URL=, ALLOW_CUDA_TORCH=   see scripts/environment.sh
+
+# shellcheck source-path=SCRIPTDIR source=../../scripts/environment.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/environment.sh"
+
+ADV=${ADV:-ep_grpo}
+ROLLOUT=${ROLLOUT:-hf}
+RESUME=${RESUME:-0}
+THREADS=${THREADS:-1}
+OUT=${OUT:-$PROJECT_ROOT/runs/$NAME-$ADV-$ROLLOUT-seed$SEED}
+
+case $ROLLOUT in
+    hf) ENV_DIR=${ENV_DIR:-$PROJECT_ROOT/.venv-cpu} REQUIREMENTS=$PROJECT_ROOT/requirements/cpu.txt ;;
+    vllm) ENV_DIR=${ENV_DIR:-$PROJECT_ROOT/.venv-cpu-vllm} REQUIREMENTS=$PROJECT_ROOT/requirements/cpu-vllm.txt ;;
+    *)
+        echo "ROLLOUT=$ROLLOUT is neither hf nor vllm" >&2
+        exit 2
+        ;;
+esac
+for knob in STEPS SEED SAVE_FREQ; do
+    if ! [[ ${!knob} =~ ^[0-9]+$ ]]; then
+        echo "$knob=${!knob} is not a whole number" >&2
+        exit 2
+    fi
+done
+for override in "$@"; do
+    if [[ $override != *=* && $override != \~* ]]; then
+        echo "'$override' is not a Hydra override such as actor_rollout_ref.actor.optim.lr=1e-4" >&2
+        exit 2
+    fi
+done
+
+TRAINER=(
+    trainer.project_name=epgrpo
+    trainer.experiment_name="$NAME"
+    trainer.save_freq="$SAVE_FREQ"
+    trainer.test_freq=-1
+    trainer.val_before_train=False
+    trainer.max_actor_ckpt_to_keep=1
+)
+OVERRIDES=(
+    algorithm.adv_estimator="$ADV"
+    "${DATA[@]}" "${MODEL[@]}" "${ACTOR[@]}" "${ROLLOUT_ARGS[@]}" "${REWARD[@]}" "${TRAINER[@]}" "$@"
+)
+TRAIN=(-m epgrpo_verl.quickstart train --out "$OUT" --steps "$STEPS" --rollout "$ROLLOUT" --threads "$THREADS")
+if [ "$RESUME" = 1 ]; then TRAIN+=(--resume); fi
+
+if [ "${DRY_RUN:-0}" = 1 ]; then
+    for part in PREPARE TRAIN; do
+        declare -n words=$part
+        printf '%q ' "${ENV_PYTHON:-$ENV_DIR/bin/python}" "${words[@]}"
+        if [ "$part" = TRAIN ]; then printf '\\\n    %q ' "${OVERRIDES[@]}"; fi
+        printf '\n'
+    done
+    exit
+fi
+
+if [ -z "${ENV_PYTHON:-}" ]; then make_environment "$ENV_DIR" "$REQUIREMENTS"; fi
+if [ -n "${EXTRA_PACKAGE:-}" ] && ! "$ENV_PYTHON" -m pip show -q "${EXTRA_PACKAGE%%=*}" 2>/dev/null; then
+    "$ENV_PYTHON" -m pip install -q --no-deps "$EXTRA_PACKAGE"
+fi
+"$ENV_PYTHON" "${PREPARE[@]}"
+exec "$ENV_PYTHON" "${TRAIN[@]}" "${OVERRIDES[@]}"
