@@ -4,6 +4,8 @@
 
 import torch
 
+from .blocks import all_finite, select_valid
+
 MIN_ENTROPY = -1e-3
 """Entropies down to this are kernel rounding and are clamped at 0 (nats)."""
 MAX_ENTROPY_SLACK = 1e-3
@@ -36,50 +38,56 @@ def check_shapes(response_mask: torch.Tensor, tensors: dict[str, torch.Tensor | 
             raise ValueError(f"{name} is on {tensor.device}, response_mask on {response_mask.device}")
 
 
-def check_entropy(entropy: torch.Tensor, mask: torch.Tensor, max_entropy: float | None) -> None:
+def check_entropy(entropy: torch.Tensor, first_row: int, max_entropy: float | None) -> None:
     """Checks that entropies of valid tokens are finite and within [-1e-3, max_entropy + 1e-3].
 
     Args:
-        entropy: (bs, T) in nats, 0 on masked tokens.
-        mask: (bs, T) bool.
+        entropy: (rows, T) in nats, 0 on masked tokens; a block of the batch.
+        first_row: Number of the block's first row.
         max_entropy: log(vocabulary size) in nats, or None if unknown.
 
     Raises:
         ValueError: Names the first bad row and column.
     """
-    _check_finite("entropy", entropy, mask)
     low, high = torch.aminmax(entropy)
+    if not torch.isfinite(low) or not torch.isfinite(high):
+        _raise_not_finite("entropy", entropy, first_row)
     if low < MIN_ENTROPY:
         raise ValueError(
-            f"entropy must not be negative, {_first(entropy < MIN_ENTROPY, entropy)}; "
+            f"entropy must not be negative, {_first(entropy < MIN_ENTROPY, entropy, first_row)}; "
             "a kernel that gives this is wrong (try actor_rollout_ref.model.use_fused_kernels=False)"
         )
     if max_entropy is not None and high > max_entropy + MAX_ENTROPY_SLACK:
         raise ValueError(
             f"entropy is above the largest possible, log(vocabulary size) = {max_entropy:g} nats, "
-            f"{_first(entropy > max_entropy + MAX_ENTROPY_SLACK, entropy)}"
+            f"{_first(entropy > max_entropy + MAX_ENTROPY_SLACK, entropy, first_row)}"
         )
 
 
-def check_log_probs(
-    log_ratio: torch.Tensor, old_log_probs: torch.Tensor, ref_log_prob: torch.Tensor, mask: torch.Tensor
+def check_log_ratio(
+    log_ratio: torch.Tensor,
+    old_log_probs: torch.Tensor,
+    ref_log_prob: torch.Tensor,
+    weight: torch.Tensor,
+    first_row: int,
 ) -> None:
     """Checks that both log-probs of valid tokens are finite, by way of their difference.
 
     Args:
-        log_ratio: (bs, T) old - ref, 0 on masked tokens.
-        old_log_probs: (bs, T).
-        ref_log_prob: (bs, T).
-        mask: (bs, T) bool.
+        log_ratio: (rows, T) old - ref, 0 on masked tokens; a block of the batch.
+        old_log_probs: (rows, T).
+        ref_log_prob: (rows, T).
+        weight: (rows, T) 1 on valid tokens, 0 on masked ones.
+        first_row: Number of the block's first row.
 
     Raises:
         ValueError: Names the tensor and its first bad row and column.
     """
-    if _all_finite(log_ratio):
+    if all_finite(log_ratio):
         return
-    _check_finite("old_log_probs", old_log_probs, mask)
-    _check_finite("ref_log_prob", ref_log_prob, mask)
-    _check_finite("old_log_probs - ref_log_prob", log_ratio, mask)
+    for name, values in {"old_log_probs": old_log_probs, "ref_log_prob": ref_log_prob}.items():
+        _raise_not_finite(name, select_valid(values, weight), first_row)
+    _raise_not_finite("old_log_probs - ref_log_prob", log_ratio, first_row)
 
 
 def check_rewards(outcome_reward: torch.Tensor, token_level_rewards: torch.Tensor, valid_row: torch.Tensor) -> None:
@@ -93,9 +101,9 @@ def check_rewards(outcome_reward: torch.Tensor, token_level_rewards: torch.Tenso
     Raises:
         ValueError: Names the first bad row and column. Rewards on masked tokens count, so they are checked too.
     """
-    if _all_finite(outcome_reward):
+    if all_finite(outcome_reward):
         return
-    _check_finite("token_level_rewards", token_level_rewards, valid_row.unsqueeze(-1).expand_as(token_level_rewards))
+    _raise_not_finite("token_level_rewards", token_level_rewards.masked_fill(~valid_row.unsqueeze(1), 0), 0)
     row = int(torch.nonzero(~torch.isfinite(outcome_reward))[0])
     raise ValueError(f"the sum of token_level_rewards overflows in row {row}")
 
@@ -126,19 +134,12 @@ def checked_outcome_row(outcome_row: torch.Tensor | None, group: torch.Tensor) -
     return carrier
 
 
-def _all_finite(values: torch.Tensor) -> bool:
-    low, high = torch.aminmax(values)
-    return bool(torch.isfinite(low) & torch.isfinite(high))
+def _raise_not_finite(name: str, values: torch.Tensor, first_row: int) -> None:
+    bad = ~torch.isfinite(values)
+    if bool(bad.any()):
+        raise ValueError(f"{name} must be finite on valid tokens, {_first(bad, values, first_row)}")
 
 
-def _check_finite(name: str, values: torch.Tensor, where: torch.Tensor) -> None:
-    if _all_finite(torch.where(where, values, torch.zeros((), dtype=values.dtype, device=values.device))):
-        return
-    bad = where & ~torch.isfinite(values)
-    raise ValueError(f"{name} must be finite on valid tokens, {_first(bad, values)}")
-
-
-def _first(bad: torch.Tensor, values: torch.Tensor) -> str:
-    places = torch.nonzero(bad)
-    row, column = places[0].tolist()
-    return f"got {values[row, column].item():g} in row {row}, column {column} ({len(places)} such values in all)"
+def _first(bad: torch.Tensor, values: torch.Tensor, first_row: int) -> str:
+    row, column = torch.nonzero(bad)[0].tolist()
+    return f"got {values[row, column].item():g} in row {first_row + row}, column {column}"

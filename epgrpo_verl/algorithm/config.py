@@ -22,9 +22,9 @@ class EPGRPOConfig:
     "Choice" marks a value that neither of them gives.
 
     Attributes:
-        gamma: Sharpness of the entropy gate (equation 2), >= 0. Source: ERPO reimplementation.
-        lam: Scale of the log-ratio in the progress signal (equation 3), >= 0. Source: ERPO reimplementation.
-        eta: Weight of the progress term (equation 7), >= 0. Source: ERPO reimplementation.
+        gamma: Sharpness of the entropy gate (equation 2), 0 to 1000. Source: ERPO reimplementation.
+        lam: Scale of the log-ratio in the progress signal (equation 3), 0 to 1000. Source: ERPO reimplementation.
+        eta: Weight of the progress term (equation 7), 0 to 1000. Source: ERPO reimplementation.
         num_buckets: K, the number of buckets of logical progress (equation 4), 1 to 1024. Source: paper.
         reward_threshold: theta, above which a reward counts as right when a group's rewards are all equal
             (equation 6). Source: choice; 0.5 separates both 0/1 and -1/+1 rewards.
@@ -81,9 +81,9 @@ class EPGRPOConfig:
         "eta_warmup_steps": (0, math.inf),
     }
     _FLOAT_RANGES: ClassVar[dict[str, tuple[float, float]]] = {
-        "gamma": (0.0, math.inf),
-        "lam": (0.0, math.inf),
-        "eta": (0.0, math.inf),
+        "gamma": (0.0, 1000.0),
+        "lam": (0.0, 1000.0),
+        "eta": (0.0, 1000.0),
         "reward_threshold": (-math.inf, math.inf),
         "gate_eps": (1e-12, 1.0),
         "progress_eps": (1e-12, 1.0),

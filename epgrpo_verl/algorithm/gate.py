@@ -7,35 +7,14 @@ import torch
 from .groups import sum_by
 
 
-def entropy_statistics(
-    entropy: torch.Tensor, mask: torch.Tensor, scope: torch.Tensor, num_scopes: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and population std of the valid tokens' entropy in each scope.
-
-    Args:
-        entropy: (bs, T) in nats, 0 on masked tokens.
-        mask: (bs, T) bool.
-        scope: (bs,) int64 scope numbers.
-        num_scopes: How many scopes there are.
-
-    Returns:
-        Mean and std, (num_scopes,) float64 each; 0 for a scope without valid tokens.
-    """
-    count = sum_by(mask.sum(dim=1), scope, num_scopes).clamp(min=1)
-    mean = sum_by(entropy.sum(dim=1, dtype=torch.float64), scope, num_scopes) / count
-    deviation = torch.where(mask, entropy - mean[scope].unsqueeze(1).to(entropy.dtype), 0.0)
-    variance = sum_by(deviation.square().sum(dim=1, dtype=torch.float64), scope, num_scopes) / count
-    return mean, variance.sqrt()
-
-
 def entropy_gate(
-    entropy: torch.Tensor, mask: torch.Tensor, mean: torch.Tensor, std: torch.Tensor, gamma: float, eps: float
+    entropy: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor, std: torch.Tensor, gamma: float, eps: float
 ) -> torch.Tensor:
     """Equation 2: W = sigmoid(gamma * (H - mu_H) / (sigma_H + eps)).
 
     Args:
         entropy: (bs, T) in nats.
-        mask: (bs, T) bool.
+        weight: (bs, T) 1 on valid tokens, 0 on masked ones.
         mean: (bs,) mu_H of the row's scope.
         std: (bs,) sigma_H of the row's scope.
         gamma: Sharpness.
@@ -44,25 +23,37 @@ def entropy_gate(
     Returns:
         (bs, T) in [0, 1] on valid tokens, 0 on masked ones; dtype of `entropy`.
     """
-    centred = entropy - mean.unsqueeze(1).to(entropy.dtype)
     scale = (gamma / (std + eps)).unsqueeze(1).to(entropy.dtype)
+    exponent = (mean.unsqueeze(1).to(entropy.dtype) - entropy).mul_(scale)
     # Not torch.sigmoid: its last elements take a scalar path with other bits, so bits would depend on threads.
-    return torch.where(mask, 1 / (1 + torch.exp(-centred * scale)), 0.0)
+    return exponent.exp_().add_(1).reciprocal_().mul_(weight)
 
 
-def normalized_gate(gate: torch.Tensor, mask: torch.Tensor, scope: torch.Tensor, num_scopes: int) -> torch.Tensor:
-    """Divides the gate by its mean over the scope's valid tokens, so that it keeps GRPO's total scale.
+def gate_factor(gate_sum: torch.Tensor, tokens: torch.Tensor, scope: torch.Tensor, num_scopes: int) -> torch.Tensor:
+    """What brings the mean of the gate over each scope's valid tokens to 1, so that it keeps GRPO's total scale.
 
     Args:
-        gate: (bs, T), 0 on masked tokens.
-        mask: (bs, T) bool.
+        gate_sum: (bs,) sum of the row's gate.
+        tokens: (bs,) number of the row's valid tokens.
         scope: (bs,) int64 scope numbers.
         num_scopes: How many scopes there are.
 
     Returns:
-        (bs, T) with mean 1 over each scope's valid tokens.
+        (bs,) float64 factor of the row's gate; 1 where there is nothing to scale.
     """
-    count = sum_by(mask.sum(dim=1), scope, num_scopes)
-    total = sum_by(gate.sum(dim=1, dtype=torch.float64), scope, num_scopes)
-    factor = torch.where(total > 0, count / total, 1.0)
-    return gate * factor[scope].unsqueeze(1).to(gate.dtype)
+    total = sum_by(gate_sum, scope, num_scopes)
+    factor = torch.where(total > 0, sum_by(tokens, scope, num_scopes) / total, 1.0)
+    return factor[scope]
+
+
+def gated_outcome(gate: torch.Tensor, advantage: torch.Tensor) -> torch.Tensor:
+    """Equation 2, second half: A_outcome = W * A.
+
+    Args:
+        gate: (bs, T) W, 0 on masked tokens.
+        advantage: (bs,) A.
+
+    Returns:
+        (bs, T).
+    """
+    return gate * advantage.unsqueeze(1)

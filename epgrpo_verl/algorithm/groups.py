@@ -6,9 +6,12 @@ Rows are few and tokens many, so everything here works on per-row numbers, in fl
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from .blocks import row_sums
 
 
 def group_ids(index: Sequence[Any] | torch.Tensor, num_rows: int) -> tuple[torch.Tensor, int]:
@@ -92,3 +95,62 @@ def sum_by(values: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
     """
     sums = torch.zeros((count, *values.shape[1:]), dtype=torch.float64, device=values.device)
     return sums.index_add_(0, ids, values.to(torch.float64))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Moments of some tokens' values; three tensors of one shape, float64.
+
+    Attributes:
+        count: How many tokens.
+        mean: Their mean; 0 for no tokens.
+        squares: Sum of their squared deviations from the mean.
+    """
+
+    count: torch.Tensor
+    mean: torch.Tensor
+    squares: torch.Tensor
+
+    @classmethod
+    def of_rows(cls, values: torch.Tensor, weight: torch.Tensor) -> "Moments":
+        """Moments of each row's valid tokens, in two passes.
+
+        Args:
+            values: (bs, T), 0 on masked tokens.
+            weight: (bs, T) 1 on valid tokens, 0 on masked ones.
+
+        Returns:
+            Moments, (bs,) each.
+        """
+        count = row_sums(weight)
+        mean = row_sums(values) / count.clamp(min=1)
+        deviation = (values - mean.unsqueeze(1).to(values.dtype)).mul_(weight)
+        return cls(count, mean, row_sums(deviation.square_()))
+
+    @classmethod
+    def join(cls, blocks: Sequence["Moments"]) -> "Moments":
+        """Joins the moments of blocks of rows along the rows."""
+        return cls(*(torch.cat([getattr(block, name) for block in blocks]) for name in ("count", "mean", "squares")))
+
+    def combined(self, ids: torch.Tensor, count: int) -> "Moments":
+        """Combines the rows that share an id.
+
+        Squared deviations add up as in Chan, Golub and LeVeque (1979), which never subtracts two large sums.
+
+        Args:
+            ids: (bs,) int64 in [0, count).
+            count: How many ids there are.
+
+        Returns:
+            Moments of each id, (count, ...).
+        """
+        tokens = sum_by(self.count, ids, count)
+        mean = sum_by(self.count * self.mean, ids, count) / tokens.clamp(min=1)
+        between = self.count * (self.mean - mean[ids]).square()
+        return Moments(tokens, mean, sum_by(self.squares + between, ids, count))
+
+    def std(self) -> torch.Tensor:
+        """Population standard deviation; exactly 0 for no tokens and for equal values."""
+        std = (self.squares / self.count.clamp(min=1)).sqrt()
+        # The mean of equal values is off by the rounding of their sum; that is no spread.
+        return torch.where(std > self.count * torch.finfo(torch.float64).eps * self.mean.abs(), std, 0.0)

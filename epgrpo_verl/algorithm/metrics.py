@@ -8,7 +8,8 @@ minimum, one with "sum" the sum, all others the mean), so names are chosen to co
 
 import torch
 
-from .groups import scope_ids, sum_by
+from .blocks import mask_weight, row_blocks, select_log_ratio, select_valid
+from .groups import Moments, scope_ids, sum_by
 from .result import EPGRPOResult
 
 METRICS: dict[str, str] = {
@@ -45,29 +46,55 @@ def ep_grpo_metrics(result: EPGRPOResult, entropy: torch.Tensor | None = None) -
         entropy: (bs, T) the entropy it was given, in nats; None leaves the entropy metrics out.
 
     Returns:
-        Values by the names of `METRICS`, all finite. Shares and means over nothing are 0. The log-ratio metrics are
-        left out if the result has none.
+        Values by the names of `METRICS`, all finite. Shares, means and extremes over nothing are 0. The log-ratio
+        metrics are left out if the result has no log-ratio.
     """
-    mask = result.bucket >= 0
-    tokens = int(mask.sum())
-    metrics = {**_group_metrics(result), **_bucket_metrics(result)}
+    return {**_group_metrics(result), **_bucket_metrics(result), **_token_metrics(result, entropy)}
 
-    def share(which: torch.Tensor) -> float:
-        return int((which & mask).sum()) / max(tokens, 1)
 
-    final_sign, outcome_sign = torch.sign(result.advantages), torch.sign(result.outcome)
-    metrics["ep_grpo/zero_variance_tokens/share"] = share((final_sign != 0) & result.zero_variance.unsqueeze(1))
-    metrics["ep_grpo/sign_flips/share"] = share(final_sign * outcome_sign < 0)
-    metrics["ep_grpo/gate/mean"] = _mean_std(result.gate, mask, tokens)[0]
-    metrics["ep_grpo/gate/min"] = _extreme(result.gate, mask, tokens, "min")
-    metrics["ep_grpo/gate/max"] = _extreme(result.gate, mask, tokens, "max")
-    metrics["ep_grpo/progress/abs_mean"] = _mean_std(result.progress.abs(), mask, tokens)[0]
+def _token_metrics(result: EPGRPOResult, entropy: torch.Tensor | None) -> dict[str, float]:
+    has_log_ratio = result.old_log_probs is not None and result.ref_log_prob is not None
+    recovered = flipped = 0
+    gates, progresses, entropies, log_ratios, low, high, abs_max = ([] for _ in range(7))
+    for rows in row_blocks(result.bucket):
+        weight = mask_weight(result.bucket[rows] >= 0, result.outcome_advantage.dtype)
+        gate, advantage = result.gate[rows].to(weight.dtype), result.advantages[rows]
+        gates.append(Moments.of_rows(gate, weight))
+        low.append(torch.where(weight == 0, torch.inf, gate).min())
+        high.append(gate.max())
+        progresses.append(Moments.of_rows(result.progress[rows].abs().to(weight.dtype), weight))
+        # Masked tokens have an advantage of 0, so neither counts them.
+        recovered += int(torch.count_nonzero(advantage * result.zero_variance[rows].unsqueeze(1)))
+        flipped += int(torch.count_nonzero(advantage * result.outcome_advantage[rows].sign().unsqueeze(1) < 0))
+        if entropy is not None:
+            entropies.append(Moments.of_rows(select_valid(entropy[rows], weight), weight))
+        if has_log_ratio:
+            ratio = select_log_ratio(result.old_log_probs[rows], result.ref_log_prob[rows], weight)
+            log_ratios.append(Moments.of_rows(ratio, weight))
+            abs_max.append(ratio.abs().max())
+
+    tokens, gate_mean, _ = _total(gates)
+    metrics = {
+        "ep_grpo/zero_variance_tokens/share": recovered / max(tokens, 1),
+        "ep_grpo/sign_flips/share": flipped / max(tokens, 1),
+        "ep_grpo/gate/mean": gate_mean,
+        "ep_grpo/gate/min": float(min(low)) if tokens else 0.0,
+        "ep_grpo/gate/max": float(max(high)),
+        "ep_grpo/progress/abs_mean": _total(progresses)[1],
+    }
     if entropy is not None:
-        metrics["ep_grpo/entropy/mean"], metrics["ep_grpo/entropy/std"] = _mean_std(entropy, mask, tokens)
-    if result.log_ratio is not None:
-        metrics["ep_grpo/log_ratio/mean"], metrics["ep_grpo/log_ratio/std"] = _mean_std(result.log_ratio, mask, tokens)
-        metrics["ep_grpo/log_ratio/abs_max"] = _extreme(result.log_ratio.abs(), mask, tokens, "max")
+        _, metrics["ep_grpo/entropy/mean"], metrics["ep_grpo/entropy/std"] = _total(entropies)
+    if has_log_ratio:
+        _, metrics["ep_grpo/log_ratio/mean"], metrics["ep_grpo/log_ratio/std"] = _total(log_ratios)
+        metrics["ep_grpo/log_ratio/abs_max"] = float(max(abs_max))
     return metrics
+
+
+def _total(blocks: list[Moments]) -> tuple[float, float, float]:
+    """Count, mean and std over all tokens of all blocks."""
+    rows = Moments.join(blocks)
+    total = rows.combined(torch.zeros(len(rows.count), dtype=torch.int64, device=rows.count.device), 1)
+    return float(total.count), float(total.mean), float(total.std())
 
 
 def _group_metrics(result: EPGRPOResult) -> dict[str, float]:
@@ -95,18 +122,3 @@ def _bucket_metrics(result: EPGRPOResult) -> dict[str, float]:
     counts = counts[counts.sum(dim=1) > 0]
     low, high = (counts.min(), counts.max()) if counts.numel() else (0.0, 0.0)
     return {"ep_grpo/bucket_occupancy/min": float(low), "ep_grpo/bucket_occupancy/max": float(high)}
-
-
-def _mean_std(values: torch.Tensor, mask: torch.Tensor, tokens: int) -> tuple[float, float]:
-    # Rows first: the sum of a whole (bs, T) tensor depends on the number of threads.
-    kept = torch.where(mask, values.to(torch.float64), 0.0)
-    mean = float(kept.sum(dim=1).sum()) / max(tokens, 1)
-    deviation = torch.where(mask, kept - mean, 0.0)
-    return mean, (float(deviation.square().sum(dim=1).sum()) / max(tokens, 1)) ** 0.5
-
-
-def _extreme(values: torch.Tensor, mask: torch.Tensor, tokens: int, which: str) -> float:
-    if tokens == 0:
-        return 0.0
-    filled = values.masked_fill(~mask, torch.inf if which == "min" else -torch.inf)
-    return float(filled.min() if which == "min" else filled.max())

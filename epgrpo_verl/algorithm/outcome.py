@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .blocks import row_sums
 from .groups import sum_by
 
 STD_EPS = 1e-6
@@ -42,7 +43,7 @@ def outcome_reward(token_level_rewards: torch.Tensor, valid_row: torch.Tensor) -
         (bs,) float32, or float64 if the rewards are float64.
     """
     dtype = torch.float64 if token_level_rewards.dtype == torch.float64 else torch.float32
-    return token_level_rewards.sum(dim=-1, dtype=dtype).masked_fill(~valid_row, 0.0)
+    return row_sums(token_level_rewards, dtype).masked_fill(~valid_row, 0.0)
 
 
 def group_rewards(

@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What EP-GRPO returns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 
+from .blocks import mask_weight, select_log_ratio
 from .config import EPGRPOConfig
+from .gate import gated_outcome
 
 
 @dataclass(frozen=True)
 class EPGRPOResult:
     """Advantages and everything they were made of; all detached.
+
+    `outcome` and `log_ratio` are properties.
 
     Shapes: bs rows (responses), T columns (response positions). "Valid" is a token with a non-zero mask. Floats of
     shape (bs, T) have the dtype of `token_level_rewards` (float32 if that is an integer type); those of shape (bs,) are
@@ -19,7 +23,6 @@ class EPGRPOResult:
 
     Attributes:
         advantages: (bs, T) final advantage, equation 8, clipped to `advantage_clip` if set; 0 on masked tokens.
-        outcome: (bs, T) gated outcome advantage W * A, equation 2; 0 on masked tokens.
         progress: (bs, T) progress advantage, equation 7; 0 on masked tokens.
         gate: (bs, T) W of equation 2, 1 where the gate is off; 0 on masked tokens.
         progress_coordinate: (bs, T) tau of equation 4 in [0, 1]; 0 on masked tokens.
@@ -34,14 +37,12 @@ class EPGRPOResult:
         group: (bs,) int64, number of the row's group, counted by first appearance in `index`.
         votes: (bs,) bool, whether the row counts in its group's reward statistics.
         valid_row: (bs,) bool, whether the row has a valid token.
-        log_ratio: (bs, T) l = old_log_probs - ref_log_prob in float32 (float64 if any input was), 0 on masked tokens;
-            None if no `ref_log_prob` was given (allowed with `progress` off).
+        old_log_probs, ref_log_prob: (bs, T) the inputs, detached but not copied; None if not given.
         bucket_tokens: (bs, num_buckets) int64, valid tokens of the row in each bucket.
         config: The settings that were used.
     """
 
     advantages: torch.Tensor
-    outcome: torch.Tensor
     progress: torch.Tensor
     gate: torch.Tensor
     progress_coordinate: torch.Tensor
@@ -54,6 +55,30 @@ class EPGRPOResult:
     group: torch.Tensor
     votes: torch.Tensor
     valid_row: torch.Tensor
-    log_ratio: torch.Tensor | None
+    old_log_probs: torch.Tensor | None
+    ref_log_prob: torch.Tensor | None
     bucket_tokens: torch.Tensor
     config: EPGRPOConfig
+
+    @property
+    def outcome(self) -> torch.Tensor:
+        """(bs, T) gated outcome advantage W * A, equation 2; 0 on masked tokens. Made on demand, to save memory."""
+        wide = self.gate.to(self.outcome_advantage.dtype)
+        return gated_outcome(wide, self.outcome_advantage).to(self.gate.dtype)
+
+    @property
+    def log_ratio(self) -> torch.Tensor | None:
+        """(bs, T) l = log pi_theta - log pi_ref in float32 (float64 if any input was), 0 on masked tokens.
+
+        Made on demand, to save memory. None if `old_log_probs` or `ref_log_prob` was not given.
+        """
+        if self.old_log_probs is None or self.ref_log_prob is None:
+            return None
+        weight = mask_weight(self.bucket >= 0, self.outcome_advantage.dtype)
+        return select_log_ratio(self.old_log_probs, self.ref_log_prob, weight)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """All results by name, `outcome` and `log_ratio` included and the inputs left out."""
+        names = [field.name for field in fields(self)] + ["outcome", "log_ratio"]
+        names = [name for name in names if name not in ("old_log_probs", "ref_log_prob")]
+        return {name: value for name in names if isinstance(value := getattr(self, name), torch.Tensor)}

@@ -54,9 +54,9 @@ def test_unknown_key_names_the_nearest(key, near):
     [
         ({"num_buckets": 0}, r"num_buckets must be between 1 and 1024, got 0"),
         ({"num_buckets": 1025}, r"num_buckets must be between 1 and 1024, got 1025"),
-        ({"gamma": -1.0}, r"gamma must be at least 0, got -1.0"),
-        ({"lam": -0.1}, r"lam must be at least 0"),
-        ({"eta": -0.1}, r"eta must be at least 0"),
+        ({"gamma": -1.0}, r"gamma must be between 0 and 1000, got -1.0"),
+        ({"lam": -0.1}, r"lam must be between 0 and 1000"),
+        ({"eta": -0.1}, r"eta must be between 0 and 1000"),
         ({"eta_warmup_steps": -1}, r"eta_warmup_steps must be at least 0"),
         ({"gate_eps": 0.0}, r"gate_eps must be between 1e-12 and 1"),
         ({"progress_eps": 2.0}, r"progress_eps must be between 1e-12 and 1"),

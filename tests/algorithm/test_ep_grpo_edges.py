@@ -203,9 +203,8 @@ def test_garbage_in_masked_slots_is_ignored(make_batch):
         for tensor in (batch.entropy, batch.old_log_probs, batch.ref_log_prob):
             tensor[batch.response_mask == 0] = garbage
         after = ep_grpo_advantage(*batch.args())
-        for name, value in vars(before).items():
-            if isinstance(value, torch.Tensor):
-                assert torch.equal(getattr(after, name), value), (name, garbage)
+        for name, value in before.tensors().items():
+            assert torch.equal(getattr(after, name), value), (name, garbage)
 
 
 def test_masked_tokens_inside_the_response_do_not_advance_progress():
@@ -245,7 +244,7 @@ def test_equal_entropies_leave_the_gate_at_one_half():
 @pytest.mark.parametrize("entropy", [-0.4, -1.1e-3])
 def test_negative_entropy_is_an_error(entropy):
     # verl-project/verl#7439: a fused kernel whose entropy went negative.
-    with pytest.raises(ValueError, match=r"entropy must not be negative, got -\S+ in row 0, column 1 "):
+    with pytest.raises(ValueError, match=r"entropy must not be negative, got -\S+ in row 0, column 1(;|$)"):
         one_row([1.0, entropy, 1.0])
 
 
@@ -253,7 +252,7 @@ def test_entropy_above_log_vocabulary_is_an_error():
     args = (torch.ones(1, 2), torch.ones(1, 2), torch.tensor([[1.0, 2.5]]), torch.zeros(1, 2), torch.zeros(1, 2), ["g"])
     ep_grpo_advantage(*args, max_entropy=2.5)
     ep_grpo_advantage(*args, max_entropy=2.4995)
-    with pytest.raises(ValueError, match=r"log\(vocabulary size\) = 2.3 nats, got 2.5 in row 0, column 1 "):
+    with pytest.raises(ValueError, match=r"log\(vocabulary size\) = 2.3 nats, got 2.5 in row 0, column 1(;|$)"):
         ep_grpo_advantage(*args, max_entropy=2.3)
 
 
@@ -324,7 +323,7 @@ def test_bad_number_on_a_valid_token_is_named(make_batch, name, bad):
     batch = make_batch(7)
     row, column = torch.nonzero(batch.response_mask)[5].tolist()
     getattr(batch, name)[row, column] = bad
-    with pytest.raises(ValueError, match=rf"^{name} must be finite .* in row {row}, column {column} \(1 such value"):
+    with pytest.raises(ValueError, match=rf"^{name} must be finite .* in row {row}, column {column}$"):
         ep_grpo_advantage(*batch.args())
 
 
@@ -333,7 +332,7 @@ def test_bad_reward_on_a_masked_token_of_a_valid_row_is_named(make_batch):
     row = int(batch.response_mask.any(dim=1).nonzero()[0])
     batch.response_mask[row, -1] = 0
     batch.token_level_rewards[row, -1] = float("nan")
-    with pytest.raises(ValueError, match=rf"token_level_rewards .* row {row}, column {batch.entropy.shape[1] - 1} "):
+    with pytest.raises(ValueError, match=rf"token_level_rewards .* row {row}, column {batch.entropy.shape[1] - 1}$"):
         ep_grpo_advantage(*batch.args())
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from epgrpo_verl import EPGRPOConfig, EPGRPOResult, ep_grpo_advantage, ep_grpo_metrics
+from epgrpo_verl import EPGRPOConfig, ep_grpo_advantage, ep_grpo_metrics
 
 settings.register_profile("ep_grpo", max_examples=60, deadline=None, derandomize=True)
 settings.load_profile("ep_grpo")
@@ -48,10 +48,6 @@ def batches(draw, rewards=REWARDS):
     return scores, mask, entropy, old, ref, index
 
 
-def tensors(result: EPGRPOResult) -> dict[str, torch.Tensor]:
-    return {k: v for k, v in vars(result).items() if isinstance(v, torch.Tensor)}
-
-
 def close(actual, expected, scale=1.0):
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-6 * scale)
 
@@ -84,7 +80,7 @@ def test_garbage_in_masked_slots_changes_no_bit(batch, config, garbage):
     result = ep_grpo_advantage(*batch, config)
     dirty = [batch[0], batch[1], *(torch.where(batch[1], x, garbage) for x in batch[2:-1]), batch[-1]]
     after = ep_grpo_advantage(*dirty, config)
-    for name, value in tensors(result).items():
+    for name, value in result.tensors().items():
         assert torch.equal(getattr(after, name), value), name
     assert ep_grpo_metrics(after, dirty[2]) == ep_grpo_metrics(result, batch[2])
 
@@ -153,7 +149,7 @@ FINITE = st.floats(-1e4, 1e4, width=32)
 def test_output_and_metrics_are_always_finite(scores, mask, entropy, old, ref, config):
     inputs = [torch.from_numpy(x) for x in (scores, mask, entropy, old, ref)]
     result = ep_grpo_advantage(*inputs, ["a", "a", "b", "a"], config)
-    for name, value in tensors(result).items():
+    for name, value in result.tensors().items():
         assert value.isfinite().all(), name
     metrics = ep_grpo_metrics(result, inputs[2])
     assert all(type(value) is float and np.isfinite(value) for value in metrics.values())

@@ -151,4 +151,4 @@ def test_nothing_requires_grad(make_batch):
     batch = make_batch(6)
     batch.old_log_probs.requires_grad_()
     result = ep_grpo_advantage(*batch.args())
-    assert not any(v.requires_grad for v in vars(result).values() if isinstance(v, torch.Tensor))
+    assert not any(value.requires_grad for value in result.tensors().values())
