@@ -33,8 +33,8 @@ def ep_grpo_advantage(
 ) -> EPGRPOResult:
     """Computes EP-GRPO's advantages (arXiv 2605.04960, equations 18-25). No gradient flows.
 
-    Statistics are float32 sums and float64 reductions for float16, bfloat16 and float32 inputs, float64 throughout
-    for float64 ones. On a CPU the result has the same bits for any number of threads.
+    Tokens are computed in float32 whatever the inputs are, in float64 if any of them is; sums and statistics in
+    float64. On a CPU the result has the same bits for any number of threads.
 
     Args:
         token_level_rewards: (bs, T) rewards. All columns count, masked or not.

@@ -318,10 +318,12 @@ def test_huge_log_probs_on_padding_stay_out():
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("name", ["entropy", "old_log_probs", "ref_log_prob", "token_level_rewards"])
-def test_bad_number_on_a_valid_token_is_named(make_batch, name, bad):
+@pytest.mark.parametrize("block_tokens", [1, 30, 1 << 17])
+def test_bad_number_on_a_valid_token_is_named(make_batch, monkeypatch, name, bad, block_tokens):
     # huggingface/trl#7263: an entropy of NaN where a token has probability 0.
+    monkeypatch.setattr("epgrpo_verl.algorithm.blocks.BLOCK_TOKENS", block_tokens)
     batch = make_batch(7)
-    row, column = torch.nonzero(batch.response_mask)[5].tolist()
+    row, column = torch.nonzero(batch.response_mask)[35].tolist()
     getattr(batch, name)[row, column] = bad
     with pytest.raises(ValueError, match=rf"^{name} must be finite .* in row {row}, column {column}$"):
         ep_grpo_advantage(*batch.args())

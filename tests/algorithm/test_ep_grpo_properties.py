@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from epgrpo_verl import EPGRPOConfig, ep_grpo_advantage, ep_grpo_metrics
 
-settings.register_profile("ep_grpo", max_examples=60, deadline=None, derandomize=True)
+settings.register_profile("ep_grpo", max_examples=40, deadline=None, derandomize=True)
 settings.load_profile("ep_grpo")
 
 REWARDS = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0])

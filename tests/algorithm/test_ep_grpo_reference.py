@@ -10,7 +10,7 @@ import pytest
 import torch
 from slow_reference import DEFAULTS, slow_ep_grpo
 
-from epgrpo_verl import EPGRPOConfig, EPGRPOResult, ep_grpo_advantage
+from epgrpo_verl import EPGRPOConfig, EPGRPOResult, ep_grpo_advantage, ep_grpo_metrics
 
 FIELDS = (
     "advantages",
@@ -96,6 +96,18 @@ def test_shapes(make_batch, shape):
     batch = make_batch(1, groups, rollouts, max(columns, 2))
     result = ep_grpo_advantage(*batch.args())
     assert_same(result, slow_ep_grpo(*batch.args()), TOLERANCE[torch.float32])
+
+
+@pytest.mark.parametrize("tokens", [1, 25, 60])
+def test_blocks_of_any_size_give_the_same(make_batch, monkeypatch, tokens):
+    batch = make_batch(7)
+    whole = ep_grpo_advantage(*batch.args(), EPGRPOConfig(gate_normalize=True))
+    metrics = ep_grpo_metrics(whole, batch.entropy)
+    monkeypatch.setattr("epgrpo_verl.algorithm.blocks.BLOCK_TOKENS", tokens)
+    result = ep_grpo_advantage(*batch.args(), EPGRPOConfig(gate_normalize=True))
+    for name, value in whole.tensors().items():
+        torch.testing.assert_close(getattr(result, name), value, msg=lambda text, name=name: f"{name}: {text}")
+    assert ep_grpo_metrics(result, batch.entropy) == pytest.approx(metrics)
 
 
 @pytest.mark.parametrize("step", [0, 1, 3, 4, 100])
