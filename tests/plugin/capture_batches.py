@@ -3,7 +3,8 @@
 """Saves what the estimator was given and what it returned, in a real run of verl.
 
 Loaded into every process of the run by ``VERL_USE_EXTERNAL_MODULES=capture_batches``, after the plugin's own hooks and
-without changing any value. Each step is one file ``step_<n>.pt`` in the folder ``EPGRPO_CAPTURE``.
+without changing any value. Each call is one file in the folder ``EPGRPO_CAPTURE``: ``step_<n>.pt``, and where a step
+has several calls, ``step_<n>_<k>.pt`` for the later ones.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def _watch_estimator(module: ModuleType) -> None:
         result = ep_grpo_advantage(*args, **kwargs)
         given = inspect.signature(ep_grpo_advantage).bind(*args, **kwargs).arguments
         path = os.path.join(os.environ["EPGRPO_CAPTURE"], f"step_{given['step']}.pt")
+        if os.path.exists(path):  # several mini-batches per step
+            path = path.replace(".pt", f"_{len(os.listdir(os.path.dirname(path)))}.pt")
         torch.save({"given": given, "result": result, "tokens": dict(_tokens)}, path)
         return result
 

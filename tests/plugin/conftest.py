@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
+
+sys.path.append(str(Path(__file__).parents[1] / "algorithm"))  # for slow_reference, also where only this folder is run
 
 GRPO_CONFIG = (
     "algorithm.adv_estimator=grpo",
@@ -61,3 +65,14 @@ def batch() -> dict:
         "ref_log_prob": -torch.rand(9, 9, generator=generator),
         "uid": uid,
     }
+
+
+@pytest.fixture(scope="session")
+def assets(tmp_path_factory) -> Path:
+    """Folder of the quickstart's tiny model and data, made once."""
+    from epgrpo_verl.quickstart.prepare import prepare
+    from epgrpo_verl.quickstart.task import DIFFICULTIES
+
+    folder = tmp_path_factory.mktemp("assets")
+    prepare(folder, DIFFICULTIES["easy"], num_train=64, num_test=8)
+    return folder

@@ -1,0 +1,143 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every way of running verl that the plugin supports, end to end on the CPU. Two steps each, checked as one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from real_run import RealRun, assert_equals_slow_reference, largest_log_ratio, train
+
+from epgrpo_verl.algorithm import METRICS
+
+pytestmark = pytest.mark.slow
+LOSS_MODE = "actor_rollout_ref.actor.policy_loss.loss_mode"
+TWO_UPDATES = "actor_rollout_ref.actor.ppo_mini_batch_size=2"
+DECOUPLED = ("actor_rollout_ref.rollout.calculate_log_probs=True", "algorithm.rollout_correction.bypass_mode=False")
+
+
+def assert_trained(run: RealRun, steps: int = 2, calls_per_step: int = 1) -> None:
+    """The estimator's numbers are right, reached the logger, and the policy moved away from the reference."""
+    assert len(run.captured) == steps * calls_per_step
+    for call in run.captured:
+        assert_equals_slow_reference(call)
+    assert largest_log_ratio(run.captured[0]) == 0.0
+    assert largest_log_ratio(run.captured[-1]) > 1e-4
+    for step in range(1, steps + 1):
+        assert set(METRICS) <= set(run.metrics[step]), f"step {step}"
+        advantages = torch.cat(
+            [
+                call["result"]["advantages"][call["given"]["response_mask"] != 0]
+                for call in run.captured[(step - 1) * calls_per_step : step * calls_per_step]
+            ]
+        )
+        assert run.metrics[step]["critic/advantages/max"] == pytest.approx(advantages.max().item(), abs=1e-5)
+        assert run.metrics[step]["critic/advantages/min"] == pytest.approx(advantages.min().item(), abs=1e-5)
+
+
+def assert_refreshed(run: RealRun) -> None:
+    """The slope reached the actor's workers: with two updates per step, the second one had something to refresh.
+
+    At step 1 policy and reference are one, so no bucket has a spread and there is no slope.
+    """
+    assert run.metrics[1]["actor/ep_grpo/refresh_abs_mean"] == 0.0
+    assert run.metrics[2]["actor/ep_grpo/refresh_abs_mean"] > 0.0
+
+
+def test_v1_sync_with_lora_and_the_policy_loss(assets: Path, tmp_path: Path):
+    """LoRA: the reference is the actor with its adapter off."""
+    run = train(
+        assets,
+        tmp_path,
+        "actor_rollout_ref.model.lora_rank=32",
+        "actor_rollout_ref.model.lora_alpha=32",
+        "actor_rollout_ref.model.lora.merge=True",
+        f"{LOSS_MODE}=ep_grpo",
+        TWO_UPDATES,
+    )
+    assert_trained(run)
+    assert_refreshed(run)
+
+
+def test_v0_with_a_separate_reference_and_a_policy_loss_over_gspo(assets: Path, tmp_path: Path):
+    run = train(assets, tmp_path, "trainer.use_v1=False", f"{LOSS_MODE}=ep_grpo/gspo", TWO_UPDATES)
+    assert_trained(run)
+    assert_refreshed(run)
+
+
+def test_colocate_async_with_rollout_correction_that_rejects_tokens(assets: Path, tmp_path: Path):
+    """Decoupled rollout correction at bounds so narrow that tokens fall out in the middle and at the end of rows."""
+    run = train(
+        assets,
+        tmp_path,
+        *DECOUPLED,
+        "algorithm.rollout_correction.rollout_rs=token_k1",
+        "algorithm.rollout_correction.rollout_rs_threshold=0.9999999_1.0000001",
+        mode="colocate_async",
+    )
+    assert_trained(run)
+    masks = [call["given"]["response_mask"] for call in run.captured]
+    assert any(_has_hole(row) for mask in masks for row in mask), "no token in the middle of a row was rejected"
+
+
+def _has_hole(row: torch.Tensor) -> bool:
+    valid = row.nonzero().flatten()
+    return len(valid) > 0 and bool((row[valid[0] : valid[-1]] == 0).any())
+
+
+def test_separate_async(assets: Path, tmp_path: Path):
+    """Two mini-batches per weight sync: the estimator runs twice per step, its metrics are merged by verl."""
+    run = train(
+        assets,
+        tmp_path,
+        TWO_UPDATES,
+        "trainer.v1.separate_async.parameter_sync_step=2",
+        f"{LOSS_MODE}=ep_grpo",
+        mode="separate_async",
+    )
+    assert_trained(run, calls_per_step=2)
+
+
+ONE_STEP_OFF = (
+    "rollout.nnodes=1",
+    "rollout.n_gpus_per_node=1",
+    "actor_rollout_ref.hybrid_engine=False",
+    "hydra.searchpath=[pkg://verl.trainer.config]",
+    "ray_kwargs.ray_init.num_cpus=32",
+)
+
+
+def test_one_step_off(assets: Path, tmp_path: Path):
+    module = "verl.experimental.one_step_off_policy.main_ppo"
+    run = train(assets, tmp_path, *ONE_STEP_OFF, *DECOUPLED, mode="separate_async", module=module)
+    assert_trained(run)
+
+
+def test_bypass_mode_is_refused_before_any_model_is_loaded(assets: Path, tmp_path: Path):
+    """It is the default of one_step_off and fully_async."""
+    bypass = ("actor_rollout_ref.rollout.calculate_log_probs=True", "algorithm.rollout_correction.bypass_mode=True")
+    run = train(assets, tmp_path, *bypass, check=False)
+    assert "Set algorithm.rollout_correction.bypass_mode=False" in run.log
+    assert "Loading weights" not in run.log and not run.metrics
+
+
+@pytest.mark.parametrize("use_v1", [True, False], ids=["v1", "v0"])
+def test_grpo_logs_the_same_with_the_hooks_as_without(assets: Path, tmp_path: Path, use_v1: bool):
+    runs = []
+    for name, plugins in (("with", "auto"), ("without", "none")):
+        folder = tmp_path / name
+        folder.mkdir()
+        env = {"VERL_USE_EXTERNAL_PLUGINS": plugins, "VERL_USE_EXTERNAL_MODULES": "only_cpu_backend"}
+        runs.append(train(assets, folder, f"trainer.use_v1={use_v1}", estimator="grpo", env=env))
+    hooked, plain = (run.metrics for run in runs)
+    assert len(hooked) == len(plain) == 2
+    for step in hooked:
+        assert set(hooked[step]) == set(plain[step])
+        same = [name for name in hooked[step] if name.startswith(("actor/", "critic/", "response_length/"))]
+        assert len(same) > 10
+        measured = ("actor/mfu", "perf/")
+        for name in same:
+            if not name.startswith(measured) and "perf" not in name:
+                assert hooked[step][name] == pytest.approx(plain[step][name], rel=1e-6, abs=1e-9), name
