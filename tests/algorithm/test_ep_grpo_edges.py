@@ -162,11 +162,13 @@ def test_last_output_of_a_session_votes_once():
 
 
 def test_session_whose_last_output_is_rejected_has_no_outcome():
-    ones = torch.ones(3, 1)
-    mask = torch.tensor([[1], [0], [1]])
-    result = ep_grpo_advantage(ones, mask, ones, ones, ones, ["u"] * 3, outcome_row=torch.tensor([1, 1, 2]))
-    assert result.outcome_advantage.tolist() == pytest.approx([0.0, 0.0, 1.0], abs=2e-6)
-    assert result.anchor.tolist() == [0.0, 0.0, 1.0]
+    # Session 0 is rows 0 and 1, of which 1 was rejected; sessions 1 and 2 are a group of two beside it.
+    rewards, ones = torch.tensor([[1.0], [1.0], [1.0], [0.0]]), torch.ones(4, 1)
+    mask = torch.tensor([[1], [0], [1], [1]])
+    carrier = torch.tensor([1, 1, 2, 3])
+    result = ep_grpo_advantage(rewards, mask, ones, ones, ones, ["u"] * 4, outcome_row=carrier)
+    assert result.outcome_advantage.tolist() == pytest.approx([0.0, 0.0, 0.707106, -0.707106], abs=2e-6)
+    assert result.anchor.tolist() == [0.0, 0.0, 1.0, -1.0]
 
 
 def test_last_output_rows_in_any_order():
