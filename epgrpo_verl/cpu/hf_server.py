@@ -19,7 +19,7 @@ from .sampling import RowLimits, Sampler, SamplingParams, row_seed
 
 logger = logging.getLogger(__name__)
 
-GATHER_S = 0.01
+GATHER_S = 0.02
 """Seconds without a new request after which a batch is closed."""
 
 

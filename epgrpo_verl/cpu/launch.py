@@ -8,6 +8,7 @@ its processes, ends them all, and removes what they left.
 """
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -46,6 +47,7 @@ def train(overrides: list[str], variables: dict[str, str], logs: str | None = No
         did not end by itself.
     """
     command = [sys.executable, "-m", "verl.trainer.main_ppo", *overrides]
+    os.environ.update(_authentication())
     with _temporary_folder() as folder:
         code = Run(command, {**os.environ, **variables, **_isolation(folder)}).run()
         if code and logs:
@@ -60,6 +62,13 @@ def _isolation(folder: Path) -> dict[str, str]:
         "RAY_ADDRESS": "local",  # never join another cluster on this machine
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def _authentication() -> dict[str, str]:
+    """Give the run's Ray cluster a token that the launcher knows too, instead of one in the user's home folder."""
+    if "RAY_AUTH_MODE" in os.environ:
+        return {}
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 @contextmanager
@@ -190,7 +199,10 @@ class Run:
             address = gcs_address(raylets[0]) if raylets else None
             if address is None:
                 return []
-            self._actors = ActorTable(address)
+            try:
+                self._actors = ActorTable(address)
+            except ConnectionError:  # still starting, or already ending
+                return []
         return self._actors.dead()
 
     def _dead_engines(self, tree: list) -> list[str]:
