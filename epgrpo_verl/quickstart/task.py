@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quickstart's reasoning task: chained sums with every step written out.
 
-Only the last digit is kept at each step (arithmetic modulo 10), so that a model of 0.1 M parameters learns it in seconds. A prompt is
-a sum of digits, a response is a derivation and an answer::
+Only the last digit is kept at each step (arithmetic modulo 10), so that a model of 0.1 M parameters learns it in
+seconds. A prompt is a sum of digits, a response is a derivation and an answer::
 
     prompt    3+5+4+9=
     response  3+5=8,8+4=2,2+9=1#1
 
-Only the answer after ``#`` earns the reward, as in outcome-supervised training of a language model. The steps in between are
-checkable one by one, so that a right step in a failed response, or a wrong step in a response that wins by luck, can be told.
+Only the answer after ``#`` earns the reward, as in outcome-supervised training of a language model. The steps in
+between are checkable one by one, so that a right step in a failed response, or a wrong step in a response that wins by
+luck, can be told.
 """
 
 # No "from __future__ import annotations": verl loads a reward function's file without naming it in sys.modules, and
@@ -124,8 +125,8 @@ def derive(terms: list[int], slips: list[int] | None = None) -> str:
 
     Args:
         terms: The digits to add.
-        slips: What to add to the result of each of the ``len(terms) - 1`` sums; later steps go on from the slipped result.
-            None for a right derivation.
+        slips: What to add to the result of each of the ``len(terms) - 1`` sums; later steps go on from the slipped
+            result. None for a right derivation.
     """
     slips = slips if slips is not None else [0] * (len(terms) - 1)
     steps, total = [], terms[0]
@@ -151,10 +152,10 @@ def parse_answer(response: str) -> str | None:
 def parse_steps(prompt: str, response: str) -> list[Step]:
     """Splits a response into its steps and checks each one.
 
-    A sum ``a+b=c`` is right where ``a`` is what the step before it states (the first term for the first sum), ``b`` is the
-    prompt's next term, and ``c`` is the last digit of ``a + b``. So a sum that goes on correctly from a wrong result is right: it is the earlier
-    step that is to blame. The answer is the last step: right where every term was used and it repeats the last result.
-    After a step that cannot be read, the true running total is expected.
+    A sum ``a+b=c`` is right where ``a`` is what the step before it states (the first term for the first sum), ``b`` is
+    the prompt's next term, and ``c`` is the last digit of ``a + b``. So a sum that goes on correctly from a wrong
+    result is right: the earlier step is to blame. The answer is the last step: right where every term was used and it
+    repeats the last result. After a step that cannot be read, the true running total is expected.
 
     Args:
         prompt: A prompt of :func:`format_prompt`.

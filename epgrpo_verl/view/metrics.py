@@ -68,8 +68,9 @@ def load_metrics(path: str | Path) -> Metrics:
     """Loads a run's metrics.
 
     Args:
-        path: A file that verl wrote (``trainer.logger=[...,"file"]``, ``VERL_FILE_LOGGER_PATH``), or a folder with several
-            ``metrics*.jsonl``, one for each time the run was resumed. A resumed run replaces the steps that it repeats.
+        path: A file that verl wrote (``trainer.logger=[...,"file"]``, ``VERL_FILE_LOGGER_PATH``), or a folder with
+            several ``metrics*.jsonl``, one for each time the run was resumed. A resumed run replaces the steps that it
+            repeats.
 
     Raises:
         FileNotFoundError: There is no such file.
