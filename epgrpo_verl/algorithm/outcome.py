@@ -70,10 +70,8 @@ def group_rewards(
     std = (sum_by(deviation.square(), group, num_groups) / (size - 1).clamp(min=1)).sqrt()
     low = torch.full_like(mean, torch.inf).scatter_reduce_(0, group[votes], counted[votes], "amin")
     high = torch.full_like(mean, -torch.inf).scatter_reduce_(0, group[votes], counted[votes], "amax")
-    # In the rewards' own precision: two float32 rewards 1e-6 apart are 1.0133e-6 apart in float64 near 1.
-    spread = (high.to(reward.dtype) - low.to(reward.dtype)).to(torch.float64)
     alone = size == 1
-    return GroupRewards(size, mean.masked_fill(alone, 0.0), std.masked_fill(alone, 1.0), spread <= atol)
+    return GroupRewards(size, mean.masked_fill(alone, 0.0), std.masked_fill(alone, 1.0), high - low <= atol)
 
 
 def outcome_advantage(
