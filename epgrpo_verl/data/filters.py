@@ -25,7 +25,7 @@ _SAME = {"dfrac": "frac", "tfrac": "frac"}
 _LAYOUT = frozenset({"left", "right", "displaystyle", "text", "mathrm", "mbox", "quad", "qquad"})
 
 GOLD_DEADLINE_S = 20.0
-"""Seconds to read one answer: more than the grader's own, so that a busy machine drops no other rows than an idle one."""
+"""Seconds to read one answer: more than the grader's own, so that a busy machine drops the same rows as an idle one."""
 
 Progress = Callable[[int], None]
 
