@@ -20,12 +20,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import processes
-from .ray_actors import ActorTable, DeadActor, gcs_address
+from .watch import Watch
 
 POLL_S = 1.0
 """Seconds between two looks at the run's processes."""
-GRACE_S = 20.0
+GRACE_S = 30.0
 """Seconds that the trainer gets to end by itself, after a signal or after one of its workers died."""
+TELL_S = 5.0
+"""Seconds before a death is told: a trainer that ends takes its workers down first."""
 FAILED = 70
 """Exit code when the launcher had to end a run whose worker died."""
 
@@ -105,9 +107,10 @@ class Run:
         self.command = command
         self.environment = environment
         self.shared_memory = processes.SharedMemory()
+        self._watch = Watch(environment)
         self._signals: list[int] = []
-        self._actors: ActorTable | None = None
-        self._engines: dict[int, str] = {}
+        self._dead: list[str] = []
+        self._told: set[str] = set()
         self._child: subprocess.Popen
 
     def run(self) -> int:
@@ -123,7 +126,7 @@ class Run:
                 start_new_session=True,
                 preexec_fn=processes.end_with_parent,
             )
-            return self._watch()
+            return self._wait()
         finally:
             self.shared_memory.look(processes.descendants())
             if left := processes.end_all():
@@ -135,41 +138,45 @@ class Run:
     def _on_signal(self, number: int, frame: object) -> None:
         self._signals.append(number)
 
-    def _watch(self) -> int:
-        deadline: float | None = None
-        dead: list[str] = []
+    def _wait(self) -> int:
+        noticed: float | None = None
         while True:
             try:
-                code = self._child.wait(POLL_S)
+                return self._ended(self._child.wait(POLL_S))
             except subprocess.TimeoutExpired:
                 pass
-            else:
-                return self._explain(code, dead)
             if self._signals:
                 return self._interrupted()
-            if deadline is not None:
-                if time.monotonic() > deadline:
-                    _say(f"the trainer did not notice within {GRACE_S:.0f} s, so the run is ended")
+            self._look()
+            if self._dead:
+                noticed = noticed or time.monotonic()
+                waited = time.monotonic() - noticed
+                if waited > min(TELL_S, GRACE_S):
+                    self._tell_dead()
+                if waited > GRACE_S:
+                    _say(f"the trainer did not end by itself within {GRACE_S:.0f} s: ending the run")
                     return FAILED
-                continue
-            if dead := self._look():
-                for what in dead:
-                    _say(f"a worker of the run died: {what}")
-                deadline = time.monotonic() + GRACE_S
 
-    def _explain(self, code: int, dead: list[str]) -> int:
-        if code and not dead:
-            dead = self._look()
-            for what in dead:
+    def _look(self) -> None:
+        tree = processes.descendants()
+        processes.reap(keep=self._child.pid)
+        self.shared_memory.look(tree)
+        self._dead += self._watch.look(tree)
+
+    def _tell_dead(self) -> None:
+        for what in self._dead:
+            if what not in self._told:
+                self._told.add(what)
                 _say(f"a worker of the run died: {what}")
+
+    def _ended(self, code: int) -> int:
+        if code == 0:
+            return 0
+        self._tell_dead()
         if code < 0:
             _say(f"the trainer was ended by {signal.Signals(-code).name}")
             return 128 - code
-        if code:
-            _say(f"the trainer ended with exit code {code}")
-        elif dead:
-            _say("the trainer ended without an error though a worker died: the run is not complete")
-            return FAILED
+        _say(f"the trainer ended with exit code {code}")
         return code
 
     def _interrupted(self) -> int:
@@ -185,29 +192,3 @@ class Run:
                 continue
         _say("the run was interrupted; with trainer.resume_mode=auto it goes on from its last checkpoint")
         return 128 + number
-
-    def _look(self) -> list[str]:
-        """Look at the run's processes and give those that died though they should not have."""
-        tree = processes.descendants()
-        processes.reap(keep=self._child.pid)
-        self.shared_memory.look(tree)
-        return [str(actor) for actor in self._dead_actors(tree)] + self._dead_engines(tree)
-
-    def _dead_actors(self, tree: list) -> list[DeadActor]:
-        if self._actors is None:
-            raylets = [line for p in tree if (line := processes.command_line(p)) and line[0].endswith("/raylet")]
-            address = gcs_address(raylets[0]) if raylets else None
-            if address is None:
-                return []
-            try:
-                self._actors = ActorTable(address)
-            except ConnectionError:  # still starting, or already ending
-                return []
-        return self._actors.dead()
-
-    def _dead_engines(self, tree: list) -> list[str]:
-        """vLLM's engine is a process of its own below its Ray actor, so Ray does not know when it dies."""
-        now = {p.pid: line[0] for p in tree if (line := processes.command_line(p)) and line[0].startswith("VLLM::")}
-        gone = [f"{title} (process {pid})" for pid, title in self._engines.items() if pid not in now]
-        self._engines = now
-        return gone

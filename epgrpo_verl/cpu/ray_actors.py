@@ -1,11 +1,16 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ask a running Ray cluster which of its actors died."""
+"""Report which actors of a running Ray cluster died: ``python -m epgrpo_verl.cpu.ray_actors HOST:PORT``.
 
-import logging
+A program of its own, since Ray's client ends the process it lives in when the cluster is gone.
+"""
+
+import sys
+import time
 from dataclasses import dataclass
 
-logger = logging.getLogger(__name__)
+POLL_S = 1.0
+"""Seconds between two looks at the actor table."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,22 @@ class ActorTable:
                 cause = "its constructor raised"
             else:
                 continue
-            name = actor.class_name + (f" {actor.name!r}" if actor.name else "")
-            result.append(DeadActor(name, actor.pid or actor.address.port, " ".join(cause.split())[:300]))
+            name = "actor " + actor.class_name + (f" {actor.name!r}" if actor.name else "")
+            result.append(DeadActor(name, actor.pid, " ".join(cause.split())[:300]))
         return result
 
 
-def gcs_address(command_line: list[str]) -> str | None:
-    """Read the address of the control store from a raylet's command line."""
-    for part in command_line:
-        if part.startswith(("--gcs-address=", "--gcs_address=")):
-            return part.split("=", 1)[1]
-    return None
+def main(gcs_address: str) -> None:
+    """Print a line for each actor that dies, until the cluster is gone."""
+    table = ActorTable(gcs_address)
+    reported: set[DeadActor] = set()
+    while True:
+        for actor in table.dead():
+            if actor not in reported:
+                reported.add(actor)
+                print(actor, flush=True)
+        time.sleep(POLL_S)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

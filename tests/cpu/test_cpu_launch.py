@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are ado
 LAUNCH = """
 import os, sys
 from epgrpo_verl.cpu import launch
-launch.GRACE_S = 2.0
+launch.GRACE_S = 4.0
 sys.exit(launch.Run([sys.executable, "-c", sys.argv[1]], dict(os.environ)).run())
 """
 

@@ -1,0 +1,80 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Notice when a process that a run depends on has died."""
+
+import subprocess
+import sys
+import threading
+
+import psutil
+
+from . import processes
+
+_DAEMONS = ("gcs_server", "raylet")
+_ATTEMPTS = 5
+"""How often the program that asks Ray is started: the first times, Ray may not answer yet."""
+
+
+class Watch:
+    """Looks at the processes of a run, and asks Ray about its actors.
+
+    Args:
+        environment: The run's environment; holds the token of its Ray cluster.
+    """
+
+    def __init__(self, environment: dict[str, str]):
+        self._environment = environment
+        self._needed: dict[int, str] = {}
+        self._reporter: subprocess.Popen | None = None
+        self._attempts = 0
+        self._reports: list[str] = []
+
+    def look(self, tree: list[psutil.Process]) -> list[str]:
+        """Give what has died since the last look.
+
+        Args:
+            tree: All live processes of the run.
+
+        Returns:
+            A description of each: Ray actors by Ray's own account, Ray's daemons and vLLM's engines by their absence.
+        """
+        lines = {process.pid: processes.command_line(process) for process in tree}
+        needed = {pid: title for pid, line in lines.items() if (title := self._title(line))}
+        gone = [f"{title} (process {pid})" for pid, title in self._needed.items() if pid not in needed]
+        self._needed = needed
+        if self._attempts < _ATTEMPTS and (self._reporter is None or self._reporter.poll() is not None):
+            self._ask(lines)
+        reports, self._reports = self._reports, []
+        return gone + reports
+
+    @staticmethod
+    def _title(line: list[str]) -> str | None:
+        """Name a process whose end Ray does not report: its own daemons, and vLLM's engines below their actors."""
+        program = line[0] if line else ""
+        if program.startswith("VLLM::"):
+            return program
+        name = program.rsplit("/", 1)[-1]
+        return f"Ray's {name}" if name in _DAEMONS else None
+
+    def _ask(self, lines: dict[int, list[str]]) -> None:
+        """Start the program that reports dead actors, once Ray's node manager is there to tell the address."""
+        flag = "--gcs-address="
+        arguments = (part for line in lines.values() if line and line[0].endswith("/raylet") for part in line)
+        address = next((part.removeprefix(flag) for part in arguments if part.startswith(flag)), None)
+        if address is None:
+            return
+        self._attempts += 1
+        self._reporter = subprocess.Popen(
+            [sys.executable, "-m", "epgrpo_verl.cpu.ray_actors", address],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            preexec_fn=processes.end_with_parent,
+        )
+        threading.Thread(target=self._read, args=(self._reporter,), daemon=True).start()
+
+    def _read(self, reporter: subprocess.Popen) -> None:
+        for line in reporter.stdout:
+            self._reports.append(line.strip())
