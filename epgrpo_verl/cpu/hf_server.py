@@ -52,10 +52,9 @@ class HFServer:
             trust_remote_code=self.model_config.trust_remote_code,
         ).eval()
         self.eos, self.pad = self._special_tokens()
-        # The model's own defaults (top_p, repetition_penalty, ...) must not leak into the rollout.
-        self.model.generation_config = GenerationConfig(
-            do_sample=False, pad_token_id=self.pad, eos_token_id=sorted(self.eos)
-        )
+        # The model's own defaults (top_p, repetition_penalty, ...) must not leak into the rollout. Nor its end token:
+        # transformers takes it from here if a call says eos_token_id=None.
+        self.model.generation_config = GenerationConfig(do_sample=False, pad_token_id=self.pad)
         self.global_steps: int | None = None
         self._repeats: Counter = Counter()
         self._queue: asyncio.Queue[_Request] = asyncio.Queue()
@@ -161,11 +160,12 @@ class HFServer:
     async def _collect(self) -> list[_Request]:
         """Wait for a request, then take all that follow without a pause, up to max_num_seqs."""
         batch = [await self._queue.get()]
-        while len(batch) < self.config.max_num_seqs:
-            try:
-                batch.append(await asyncio.wait_for(self._queue.get(), GATHER_S))
-            except asyncio.TimeoutError:
-                break
+        waiting = -1
+        while waiting < self._queue.qsize() < self.config.max_num_seqs - 1:
+            waiting = self._queue.qsize()
+            await asyncio.sleep(GATHER_S)
+        while len(batch) < self.config.max_num_seqs and not self._queue.empty():
+            batch.append(self._queue.get_nowait())
         return batch
 
     @torch.inference_mode()

@@ -81,6 +81,7 @@ def test_a_response_ends_with_the_first_end_token(make_server):
     assert output.token_ids == tokens[: first + 1]
     assert len(output.log_probs) == first + 1
     assert output.stop_reason == "completed"
+    assert ask(server, [PROMPTS[0]], temperature=0, ignore_eos=True)[0].token_ids == tokens
 
 
 def test_limits_per_request_in_one_batch(make_server):
