@@ -87,7 +87,9 @@ def require_hooks(config: Any) -> None:
             f"ep_grpo needs verl >= {symbols.MINIMUM_VERSION}; verl {version} is installed. "
             f"Run: pip install 'verl>={symbols.MINIMUM_VERSION}'"
         )
-    needed = {symbols.ALL, symbols.V1 if select(config, "trainer.use_v1", True) else symbols.V0}
+    # one_step_off and fully_async have a section `rollout` of their own, and do not look at use_v1.
+    v1 = select(config, "trainer.use_v1", True) and select(config, "rollout") is None
+    needed = {symbols.ALL, symbols.V1 if v1 else symbols.V0}
     if policy_loss.wants_slope(config):
         needed.add(symbols.LOSS)
     for symbol in symbols.contract(version):

@@ -145,7 +145,7 @@ def assert_equals_slow_reference(step: dict[str, Any]) -> None:
     slow = slow_ep_grpo(*(given[name] for name in PER_TOKEN), given["index"], given["norm_adv_by_std"])
     mask = (given["response_mask"] != 0).numpy()
     for part in PARTS:
-        ours, reference = result[part].double().numpy(), slow[part].astype(float)
+        ours, reference = getattr(result, part).double().numpy(), slow[part].astype(float)
         where = mask if ours.ndim == 2 else slice(None)
         np.testing.assert_allclose(ours[where], reference[where], rtol=2e-3, atol=2e-4, err_msg=part)
         if ours.ndim == 2:
@@ -154,4 +154,4 @@ def assert_equals_slow_reference(step: dict[str, Any]) -> None:
 
 def largest_log_ratio(step: dict[str, Any]) -> float:
     """Largest absolute log-ratio to the reference that the estimator saw, in nats."""
-    return step["result"]["log_ratio"].abs().max().item()
+    return step["result"].log_ratio.abs().max().item()

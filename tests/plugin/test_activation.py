@@ -33,9 +33,9 @@ NEED_REFERENCE = """
 from omegaconf import OmegaConf
 from verl.trainer.ppo.utils import need_reference_policy
 
-def needed(estimator, **trainer):
+def needed(estimator, rollout=None, **trainer):
     return need_reference_policy(OmegaConf.create({"algorithm": {"adv_estimator": estimator}, "trainer": trainer,
-        "actor_rollout_ref": {"actor": {"use_kl_loss": False}}}))
+        "rollout": rollout, "actor_rollout_ref": {"actor": {"use_kl_loss": False}}}))
 """
 
 
@@ -126,8 +126,15 @@ def test_other_versions_of_verl_stop_or_warn(version, words):
             "needed('ep_grpo', use_v1=False)",
             "needed('ep_grpo', use_v1=True)",
         ),
+        (
+            "verl.trainer.ppo.ray_trainer",
+            "del module.RayPPOTrainer._compute_old_log_prob",
+            "RayPPOTrainer._compute_old_log_prob is gone",
+            "needed('ep_grpo', rollout={'nnodes': 1})",
+            "needed('ep_grpo')",
+        ),
     ],
-    ids=["all", "v1", "v0"],
+    ids=["all", "v1", "v0", "one_step_off"],
 )
 def test_a_function_of_verl_that_changed_stops_only_what_needs_it(module, break_it, problem, stops, works):
     code = f"import verl, {module} as module\n{break_it}\nimport epgrpo_verl.plugin.entry\n{NEED_REFERENCE}"

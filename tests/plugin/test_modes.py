@@ -29,7 +29,7 @@ def assert_trained(run: RealRun, steps: int = 2, calls_per_step: int = 1) -> Non
         assert set(METRICS) <= set(run.metrics[step]), f"step {step}"
         advantages = torch.cat(
             [
-                call["result"]["advantages"][call["given"]["response_mask"] != 0]
+                call["result"].advantages[call["given"]["response_mask"] != 0]
                 for call in run.captured[(step - 1) * calls_per_step : step * calls_per_step]
             ]
         )
@@ -100,19 +100,43 @@ def test_separate_async(assets: Path, tmp_path: Path):
     assert_trained(run, calls_per_step=2)
 
 
-ONE_STEP_OFF = (
+ROLLOUT_APART = (
     "rollout.nnodes=1",
     "rollout.n_gpus_per_node=1",
     "actor_rollout_ref.hybrid_engine=False",
-    "hydra.searchpath=[pkg://verl.trainer.config]",
     "ray_kwargs.ray_init.num_cpus=32",
 )
 
 
 def test_one_step_off(assets: Path, tmp_path: Path):
     module = "verl.experimental.one_step_off_policy.main_ppo"
-    run = train(assets, tmp_path, *ONE_STEP_OFF, *DECOUPLED, mode="separate_async", module=module)
+    search = "hydra.searchpath=[pkg://verl.trainer.config]"
+    run = train(assets, tmp_path, *ROLLOUT_APART, search, *DECOUPLED, mode="separate_async", module=module)
     assert_trained(run)
+
+
+def test_fully_async(assets: Path, tmp_path: Path):
+    """Its own aggregator merges the metrics, and steps are logged by the version of the weights."""
+    run = train(
+        assets,
+        tmp_path,
+        *ROLLOUT_APART,
+        *DECOUPLED,
+        "rollout.n=4",
+        "rollout.total_rollout_steps=12",
+        "data.train_batch_size=0",
+        "async_training.staleness_threshold=0",
+        "async_training.trigger_parameter_sync_step=1",
+        mode="separate_async",
+        module="verl.experimental.fully_async_policy.fully_async_main",
+    )
+    assert len(run.captured) >= 2
+    for call in run.captured:
+        assert_equals_slow_reference(call)
+    assert largest_log_ratio(run.captured[0]) == 0.0
+    assert largest_log_ratio(run.captured[-1]) > 1e-4
+    logged = [metrics for metrics in run.metrics.values() if "ep_grpo/gate/mean" in metrics]
+    assert logged and all(set(METRICS) <= set(metrics) for metrics in logged)
 
 
 def test_bypass_mode_is_refused_before_any_model_is_loaded(assets: Path, tmp_path: Path):

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 
 import pytest
 import verl.trainer.main_ppo as main_ppo
+from hydra import compose, initialize_config_dir
 from verl.trainer.ppo.utils import need_critic
 from verl.utils.config import validate_config
 
@@ -71,6 +73,22 @@ def test_without_the_progress_term_no_reference_is_needed(verl_config):
 def test_a_config_that_cannot_work_is_refused_with_the_line_to_change(verl_config, override, words):
     with pytest.raises(EPGRPOPluginError, match=re.escape(words)):
         main_ppo.need_reference_policy(verl_config("algorithm.adv_estimator=ep_grpo", *override.split()))
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("one_step_off_policy", "one_step_off_ppo_trainer"),
+        ("fully_async_policy", "fully_async_ppo_trainer"),
+    ],
+)
+def test_experimental_trainers_are_refused_with_their_default_of_bypass_mode(folder, name):
+    root = Path(main_ppo.__file__).parents[1] / "experimental" / folder / "config"
+    search = "hydra.searchpath=[pkg://verl.trainer.config]"
+    with initialize_config_dir(str(root), version_base=None):
+        config = compose(name, ["algorithm.adv_estimator=ep_grpo", search])
+    with pytest.raises(EPGRPOPluginError, match=r"Set algorithm\.rollout_correction\.bypass_mode=False"):
+        main_ppo.need_reference_policy(config)
 
 
 @pytest.mark.parametrize(("mode", "base"), [("ep_grpo", "vanilla"), ("ep_grpo/gspo", "gspo")])
