@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _SHM = Path("/dev/shm")
 # What Python's SharedMemory, torch and multiprocessing's semaphores create there. Ray's object store unlinks its own.
 _SHM_PREFIXES = ("psm_", "torch_", "sem.mp-", "plasma", "ray")
+_LOOKS = 3
 
 
 def adopt_orphans() -> None:
@@ -101,8 +103,9 @@ class SharedMemory:
     """Keeps track of the files in /dev/shm that the run's processes have open, and removes those that they leave."""
 
     def __init__(self) -> None:
-        self._before = self._listing()
-        self._ours: dict[str, int] = {}
+        self._before = set(self._listing().items())
+        self._ours: set[tuple[str, int]] = set()
+        self._looks: Counter[tuple[str, int]] = Counter()
 
     @staticmethod
     def _listing() -> dict[str, int]:
@@ -112,12 +115,16 @@ class SharedMemory:
             return {}
 
     def look(self, processes: list[psutil.Process]) -> None:
-        """Record the new files that the processes have open or mapped."""
-        listing = self._listing()
-        new = {name: inode for name, inode in listing.items() if self._before.get(name) != inode}
-        if unknown := {name: inode for name, inode in new.items() if self._ours.get(name) != inode}:
+        """Record the new files that the processes have open or mapped.
+
+        A file is looked up a few times only: reading all memory maps takes a while, and other runs have files too.
+        """
+        unknown = set(self._listing().items()) - self._before - self._ours
+        unknown = {file for file in unknown if self._looks[file] < _LOOKS}
+        if unknown:
+            self._looks.update(unknown)
             used = set().union(*(self._used_by(process) for process in processes), set())
-            self._ours |= {name: inode for name, inode in unknown.items() if name in used}
+            self._ours |= {(name, inode) for name, inode in unknown if name in used}
 
     @staticmethod
     def _used_by(process: psutil.Process) -> set[str]:
@@ -145,8 +152,7 @@ class SharedMemory:
         Returns:
             Names of the removed files.
         """
-        listing = self._listing()
-        left = [name for name, inode in self._ours.items() if listing.get(name) == inode]
+        left = [name for name, _ in self._ours & set(self._listing().items())]
         for name in left:
             (_SHM / name).unlink(missing_ok=True)
         return left
