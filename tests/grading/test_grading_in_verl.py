@@ -3,6 +3,8 @@
 """The grader inside verl: its reward manager, its batches, its validation metrics."""
 
 import asyncio
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,3 +93,39 @@ def test_validation_metrics_take_the_numbers_and_leave_the_strings() -> None:
     assert set(metrics) == {"score", "acc", "grader_error"}
     assert metrics["acc"]["mean@3"] == pytest.approx(0.5)
     assert metrics["grader_error"]["mean@3"] == 0.0
+
+
+@pytest.mark.slow
+def test_two_ray_actors_grade_at_once_and_leave_no_worker_behind() -> None:
+    """verl grades in several actors, each with an event loop; Ray ends them with SIGKILL."""
+    import ray
+
+    class RewardActor:
+        async def grade(self, factors: list[int]) -> list[str]:
+            from epgrpo_verl.grading import compute_score_async
+
+            pairs = [(rf"\boxed{{{n}\sqrt2+1}}", rf"1+{n}\sqrt{{2}}") for n in factors]
+            pairs.append((r"\boxed{9^{9^{9^{9}}}}", "5"))
+            results = await asyncio.gather(*(compute_score_async("ray", *pair, deadline_s=5.0) for pair in pairs))
+            return [result["reason"] for result in results]
+
+        def workers(self) -> list[int]:
+            from epgrpo_verl.grading.score import _POOLS
+
+            return [worker._process.pid for pool in _POOLS.values() for worker in pool._idle]
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        actors = [ray.remote(RewardActor).options(num_cpus=1).remote() for _ in range(2)]
+        reasons = ray.get([actor.grade.remote(list(range(2, 12))) for actor in actors], timeout=240)
+        assert reasons == [["symbolic"] * 10 + ["timeout"]] * 2
+        workers = sum(ray.get([actor.workers.remote() for actor in actors], timeout=60), [])
+        assert workers
+        for actor in actors:
+            ray.kill(actor)
+        end = time.monotonic() + 30.0
+        while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    finally:
+        ray.shutdown()
