@@ -41,11 +41,14 @@ case $SIZE in
         ;;
 esac
 
+if [ -d "$MODEL_PATH" ]; then MODEL_PATH=$(realpath "$MODEL_PATH"); fi
+
 # ---- knobs ----
-DATA_DIR=${DATA_DIR:-$HOME/data/epgrpo}
-TRAIN_FILE=${TRAIN_FILE:-$DATA_DIR/skywork.parquet}
+# Absolute, since Ray's workers may run in other folders.
+DATA_DIR=$(realpath -m "${DATA_DIR:-$HOME/data/epgrpo}")
+TRAIN_FILE=$(realpath -m "${TRAIN_FILE:-$DATA_DIR/skywork.parquet}")
 VAL_SETS=${VAL_SETS:-math500 amc23 minerva aime24 aime25}
-OUT_DIR=${OUT_DIR:-$PWD/runs/$RECIPE}
+OUT_DIR=$(realpath -m "${OUT_DIR:-runs/$RECIPE}")
 PROJECT_NAME=${PROJECT_NAME:-epgrpo}
 EXPERIMENT_NAME=${EXPERIMENT_NAME:-$RECIPE}
 LOGGER=${LOGGER:-'["console","file"]'}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from recipe_configs import LIB, NAMES, RECIPES, composed, difference, flat, overrides, run
@@ -98,6 +99,13 @@ def test_knobs_come_from_the_environment_and_the_command_line_wins():
     assert "actor_rollout_ref.actor.ppo_mini_batch_size=4" in lines
     assert lines[-1] == "data.train_batch_size=2"
     assert composed("qwen2.5_3b_epgrpo", "data.train_batch_size=2").data.train_batch_size == 2
+
+
+def test_relative_paths_become_absolute():
+    lines = overrides("qwen2.5_3b_epgrpo", DATA_DIR="data", OUT_DIR="runs/x")
+    assert f"data.train_files='{Path.cwd()}/data/skywork.parquet'" in lines
+    assert f"trainer.default_local_dir='{Path.cwd()}/runs/x/checkpoints'" in lines
+    assert "actor_rollout_ref.model.path='Qwen/Qwen2.5-3B'" in overrides("qwen2.5_3b_epgrpo")
 
 
 def test_paths_with_spaces_survive():
