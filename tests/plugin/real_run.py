@@ -54,7 +54,7 @@ def task_overrides(assets: Path, steps: int) -> list[str]:
         "data.shuffle=False",
         "actor_rollout_ref.rollout.n=4",
         "actor_rollout_ref.rollout.max_model_len=48",
-        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=16",
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8",
         "actor_rollout_ref.actor.ppo_mini_batch_size=4",
         "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
         "actor_rollout_ref.actor.optim.lr=1e-3",

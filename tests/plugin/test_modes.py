@@ -68,13 +68,13 @@ def test_v0_with_a_separate_reference_and_a_policy_loss_over_gspo(assets: Path, 
 
 
 def test_colocate_async_with_rollout_correction_that_rejects_tokens(assets: Path, tmp_path: Path):
-    """Decoupled rollout correction at bounds so narrow that tokens fall out in the middle and at the end of rows."""
+    """Decoupled rollout correction: step 2 trains on responses of the policy before step 1, so some tokens fall out."""
     run = train(
         assets,
         tmp_path,
         *DECOUPLED,
         "algorithm.rollout_correction.rollout_rs=token_k1",
-        "algorithm.rollout_correction.rollout_rs_threshold=0.9999999_1.0000001",
+        "algorithm.rollout_correction.rollout_rs_threshold=0.95_1.05",
         mode="colocate_async",
     )
     assert_trained(run)
