@@ -212,10 +212,12 @@ def _micro_batches_divide(sizes: Sizes) -> Iterator[Check]:
     for key, rows, what in passes:
         micro = sizes[key]
         if micro is not None and rows % micro:
+            # The same number for the reference is this one, taken over by the plugin, or has the same fault.
+            keys = [key, REF_MICRO] if key == OLD_MICRO and sizes[REF_MICRO] == micro else [key]
             yield failed(
                 NAME,
                 f"Each GPU gets {rows} rows of a {what}, which is no multiple of {key}={micro}.",
-                f"{key}={_divisors(rows, at_most=micro)[-1]}",
+                *(f"{name}={_divisors(rows, at_most=micro)[-1]}" for name in keys),
             )
 
 

@@ -103,16 +103,25 @@ def examine(
     Returns:
         What was found, in the order of the table, and the versions of what was looked at.
     """
-    say = console.log if console is not None and console.is_terminal else lambda text: None
     _import_quietly()
-    from . import batch, model, passes, rules
     from .compose import compose_config
 
     config, checks = compose_config(overrides, config_path, config_name)
     if config is None:
         return checks, _versions({})
-    driver, plugin_checks = _driver_checks(config)
-    checks += plugin_checks
+    more, versions = examine_config(config, use_ray, address, console)
+    return [*checks, *more], versions
+
+
+def examine_config(
+    config: DictConfig, use_ray: bool = True, address: str | None = None, console: Console | None = None
+) -> tuple[list[Check], dict[str, Any]]:
+    """Run all checks on a config that was composed already; it is not changed. See `examine`."""
+    say = console.log if console is not None and console.is_terminal else lambda text: None
+    _import_quietly()
+    from . import batch, model, passes, rules
+
+    driver, checks = _driver_checks(config)
     if use_ray and driver:
         from .workers import worker_checks
 
@@ -160,6 +169,8 @@ def _driver_checks(config: DictConfig) -> tuple[dict[str, Any], list[Check]]:
     found = process.look(OmegaConf.to_container(config))
     if found["problems"]:
         return found, [failed(name, " ".join(found["problems"]), *found["fix"])]
+    if found["warnings"]:
+        return found, [warning(name, " ".join(found["warnings"]))]
     return found, [ok(name, f"registered and hooked into verl {found['verl']}, as {found['estimator']}")]
 
 

@@ -97,7 +97,7 @@ def _explain(
         text = f"{_key(override)} is in the config already, so it takes no '+'."
         return position, failed(NAME, text, override.lstrip("+")), [override.lstrip("+")]
     if _key(override).startswith(f"{_SECTION}."):
-        text = f"{override}: verl's config has no section {_SECTION}, so its keys need a '+' in front."
+        text = f"{override}: verl's config has no settings of {ESTIMATOR}, so they need a '+' in front."
         return position, failed(NAME, text, f"+{override}"), [f"+{override}"]
     near = _nearest(_key(override), _compose(folder, config_name, []))
     fix = (f"{near}={override.partition('=')[2]}",) if near else ()

@@ -21,7 +21,7 @@ REFERENCE_ON = ("actor_rollout_ref.actor.use_kl_loss=True", "actor_rollout_ref.a
 
 
 class _HandedOver(Exception):
-    """The trainer's method has come to the workers."""
+    """The trainer's method has come to the workers, or to the data."""
 
 
 @dataclass
@@ -49,11 +49,11 @@ class _Batch:
     """As much of a batch's description as verl's methods touch before they hand it over."""
 
     extra_info: dict[str, Any] = field(default_factory=dict)
-    keys: list[str] = field(default_factory=list)
-    partition_id: str = "train"
 
-    def __len__(self) -> int:
-        return 0
+    @property
+    def keys(self) -> Any:
+        """What verl asks for to read the batch's data: it has gone on without asking the workers."""
+        raise _HandedOver
 
 
 def requested(config: DictConfig, method: str) -> _Workers:

@@ -26,7 +26,7 @@ def look(config: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``host``, ``python``, ``verl`` and ``epgrpo_verl`` (versions), ``estimator`` (import path of what is registered
-        as ``ep_grpo``, or None), ``problems`` and ``fix`` (lists of text).
+        as ``ep_grpo``, or None), ``problems``, ``fix`` and ``warnings`` (lists of text).
     """
     verl = import_module("verl")
     for name in TRAINERS:
@@ -38,6 +38,7 @@ def look(config: dict[str, Any]) -> dict[str, Any]:
         PACKAGE: import_module(PACKAGE).__version__,
         "estimator": None,
         "problems": [],
+        "warnings": [],
         "fix": [],
     }
     _look_for_estimator(found)
@@ -84,12 +85,14 @@ def _look_for_hooks(found: dict[str, Any], config: dict[str, Any]) -> None:
     from omegaconf import OmegaConf
 
     from ..plugin import EPGRPOPluginError, hooks
+    from .rules import log_of_plugin
 
-    try:
-        hooks.require_hooks(OmegaConf.create(config))
-    except EPGRPOPluginError as error:
-        found["problems"].append(str(error))
-        return
+    with log_of_plugin() as found["warnings"]:
+        try:
+            hooks.require_hooks(OmegaConf.create(config))
+        except EPGRPOPluginError as error:
+            found["problems"].append(str(error))
+            return
     loose = [place for symbol in hooks._WRAPPERS if symbol not in hooks._problems for place in _loose(symbol)]
     if loose:
         found["problems"].append(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import logging
 import re
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ..algorithm import EPGRPOConfig
 from ..plugin import ESTIMATOR, EPGRPOPluginError, preflight
@@ -68,7 +69,8 @@ def settings_checks(config: DictConfig) -> list[Check]:
             preflight.settings({ESTIMATOR: {key: section[key]}})
         except EPGRPOPluginError as error:
             checks.append(failed("settings", str(error), _mended_setting(str(key), section[key], str(error))))
-            section.pop(key)
+            with open_dict(section):
+                del section[key]
     values = ", ".join(f"{key}={value}" for key, value in section.items())
     return checks or [ok("settings", values or "the defaults are used")]
 
@@ -86,15 +88,15 @@ def preflight_checks(config: DictConfig) -> list[Check]:
     """The plugin's own rules, those that stop a run and those that warn; refused values are mended in the config."""
     checks = []
     for _ in range(_MAX_REPAIRS):
-        with _log_of_plugin() as messages:
+        with log_of_plugin() as messages:
             try:
                 preflight.prepare(config)
             except EPGRPOPluginError as error:
                 fix = _fix_in(str(error))
                 checks.append(failed(_topic_of(str(error)), str(error), *fix))
-                if not fix or "<" in fix[0]:
+                if not fix:
                     break
-                apply(config, fix)
+                apply(config, [fix[0].partition("/<")[0]])  # a choice "ep_grpo/<name>" goes on as "ep_grpo"
                 continue
         checks += [warning(_topic_of(text), text, *_fix_in(text)) for text in messages]
         break
@@ -107,7 +109,7 @@ def preflight_checks(config: DictConfig) -> list[Check]:
 
 
 @contextlib.contextmanager
-def _log_of_plugin() -> Iterator[list[str]]:
+def log_of_plugin() -> Iterator[list[str]]:
     """Collect what the plugin warns about, rather than have it printed."""
     messages: list[str] = []
 
@@ -148,18 +150,17 @@ def verl_check(config: DictConfig) -> Check:
     import verl.trainer.main_ppo as main_ppo
 
     name = "verl's own checks"
+    # For this check only: verl would import vLLM to look up the LoRA rank, which `model.lora_check` does without.
+    config = copy.deepcopy(config)
+    OmegaConf.update(config, "actor_rollout_ref.model.lora.merge", True, force_add=True)
     try:
-        with contextlib.redirect_stdout(io.StringIO()), _log_of_plugin(), warnings.catch_warnings():
+        with contextlib.redirect_stdout(io.StringIO()), log_of_plugin(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             main_ppo.validate_config(
                 config=config,
                 use_reference_policy=main_ppo.need_reference_policy(config),
                 use_critic=main_ppo.need_critic(config),
             )
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "vllm":
-            return failed(name, f"verl needs the package {error.name}.", f"pip install {error.name}")
-        return ok(name, "passed, but for the LoRA rank, which needs vLLM")
     except Exception as error:  # verl raises whatever suits the place: AssertionError, ValueError, Hydra's errors
         return failed(name, f"{str(error).strip() or repr(error)}")
     return ok(name, "passed")

@@ -26,7 +26,7 @@ def worker_checks(
     Args:
         config: A whole verl config; ``ray_kwargs.ray_init.runtime_env`` is used as verl does.
         driver: What `process.look` found in this process.
-        address: Address of a running cluster; None starts a small one on this machine and ends it again.
+        address: Address of a running cluster; None or "local" starts a small one on this machine and ends it again.
         timeout_s: Seconds to wait for the workers.
 
     Returns:
@@ -34,6 +34,7 @@ def worker_checks(
     """
     import ray
 
+    address = None if address == "local" else address
     if ray.is_initialized():
         return [warning("plugin in workers", "Not checked: this process is already connected to a Ray cluster.")]
     try:
