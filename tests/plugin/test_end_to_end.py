@@ -98,7 +98,9 @@ def test_the_batch_verl_produced_gives_what_the_slow_reference_gives(run):
             ours, reference = getattr(result, part), torch.as_tensor(slow[part])
             if part == "bucket":
                 ours, reference = ours[mask], reference[mask]
-            torch.testing.assert_close(ours.double(), reference.double(), rtol=2e-4, atol=2e-5, msg=lambda m, p=part: p + m)
+            torch.testing.assert_close(
+                ours.double(), reference.double(), rtol=2e-4, atol=2e-5, msg=lambda m, p=part: p + m
+            )
 
 
 def test_entropy_and_log_probs_belong_to_their_rows(run):
