@@ -21,7 +21,7 @@ STARTUP_S = 120.0
 # sympy's caches grow; a worker is replaced after this many comparisons.
 MAX_REQUESTS = 5000
 # A deadline is processor time where that can be read; on a busy machine it may take this many times as long.
-PATIENCE = 2.5
+PATIENCE = 5.0
 
 # The parent's import path is handed over, so that the child finds the same packages.
 _BOOTSTRAP = "import sys; sys.path[:] = sys.argv[3:]; from epgrpo_verl.grading.worker import main; main(sys.argv[1:3])"

@@ -62,7 +62,7 @@ def compute_score(
         rel_tol: The relative tolerance for numbers, such as Minerva's 1e-2. By default integers must be met exactly
             and other numbers within 1e-6 of their size.
         deadline_s: Seconds of work that one symbolic comparison may take, from its start in a worker. Where other
-            programs keep the worker from running it may take 2.5 times as long on the clock.
+            programs keep the worker from running it may take five times as long on the clock.
         workers: The largest number of worker processes of this process.
         memory_mb: The address space of a worker in MB.
         reward_router_address: Unused; verl passes it where a reward model runs.

@@ -63,8 +63,10 @@ def symbolic_equal(pred: str, gold: str) -> bool:
     equations = [isinstance(side, Eq) for side in sides]
     if any(equations):
         return all(equations) and _same_equation(*_same_letter_case(*(side.lhs - side.rhs for side in sides)))
+    # Asked before sympy evaluates anything, which turns the root of a square into an absolute value.
+    has_absolute_value = any(side.has(Abs) for side in sides)
     pred_expression, gold_expression = _same_letter_case(*sides)
-    values = _sample_values(pred_expression, gold_expression)
+    values = _sample_values(pred_expression, gold_expression, has_absolute_value)
     if values is not None:
         difference = max(_relative_difference(*pair) for pair in values)
         if difference > REL_TOL:
@@ -135,7 +137,7 @@ def _same_letter_case(pred: Basic, gold: Basic) -> tuple[Basic, Basic]:
     return lowered[0], lowered[1]
 
 
-def _sample_values(pred: Basic, gold: Basic) -> list[tuple[Expr, Expr]] | None:
+def _sample_values(pred: Basic, gold: Basic, has_absolute_value: bool) -> list[tuple[Expr, Expr]] | None:
     """Returns the values of two expressions at the sample points; ``None`` where either has no value.
 
     The only variable of an expression takes both signs, and so do all where an absolute value is taken. In other
@@ -143,7 +145,7 @@ def _sample_values(pred: Basic, gold: Basic) -> list[tuple[Expr, Expr]] | None:
     """
     if not all(isinstance(side, Expr) for side in (pred, gold)):
         return None
-    both_signs = len(pred.free_symbols | gold.free_symbols) == 1 or pred.has(Abs) or gold.has(Abs)
+    both_signs = len(pred.free_symbols | gold.free_symbols) == 1 or has_absolute_value
     values = []
     for point in _points(pred, gold, count=3, both_signs=both_signs):
         pair = _value(pred, point), _value(gold, point)

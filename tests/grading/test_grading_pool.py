@@ -199,9 +199,9 @@ def test_the_event_loop_runs_on_while_answers_are_graded() -> None:
 
     async def grade() -> list[dict]:
         ticking = asyncio.create_task(tick())
-        answers = [(boxed(TOWER), "5"), (boxed("5"), "5"), symbolic_pair(), (boxed("6"), "5")]
+        answers = [(boxed(TOWER), "5", 0.5), (boxed("5"), "5", 0.5), (*symbolic_pair(), 10.0), (boxed("6"), "5", 0.5)]
         results = await asyncio.gather(
-            *(compute_score_async("loop", response, gold, None, deadline_s=0.5) for response, gold in answers)
+            *(compute_score_async("loop", response, gold, None, deadline_s=limit) for response, gold, limit in answers)
         )
         ticking.cancel()
         return results
