@@ -172,6 +172,7 @@ class Run:
     def _ended(self, code: int) -> int:
         if code == 0:
             return 0
+        self._look()
         self._tell_dead()
         if code < 0:
             _say(f"the trainer was ended by {signal.Signals(-code).name}")

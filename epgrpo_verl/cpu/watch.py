@@ -5,11 +5,14 @@
 import subprocess
 import sys
 import threading
+import time
 
 import psutil
 
 from . import processes
 
+GONE_S = 5.0
+"""Seconds for which a process has to be gone: a trainer that ends takes its workers down before itself."""
 _DAEMONS = ("gcs_server", "raylet")
 _ATTEMPTS = 5
 """How often the program that asks Ray is started: the first times, Ray may not answer yet."""
@@ -24,13 +27,13 @@ class Watch:
 
     def __init__(self, environment: dict[str, str]):
         self._environment = environment
-        self._needed: dict[int, str] = {}
+        self._last_seen: dict[tuple[int, str], float] = {}
         self._reporter: subprocess.Popen | None = None
         self._attempts = 0
         self._reports: list[str] = []
 
     def look(self, tree: list[psutil.Process]) -> list[str]:
-        """Give what has died since the last look.
+        """Give what has died and was not given before.
 
         Args:
             tree: All live processes of the run.
@@ -38,14 +41,16 @@ class Watch:
         Returns:
             A description of each: Ray actors by Ray's own account, Ray's daemons and vLLM's engines by their absence.
         """
+        now = time.monotonic()
         lines = {process.pid: processes.command_line(process) for process in tree}
-        needed = {pid: title for pid, line in lines.items() if (title := self._title(line))}
-        gone = [f"{title} (process {pid})" for pid, title in self._needed.items() if pid not in needed]
-        self._needed = needed
+        self._last_seen |= {(pid, title): now for pid, line in lines.items() if (title := self._title(line))}
+        gone = [key for key, seen in self._last_seen.items() if now - seen > GONE_S]
+        for key in gone:
+            del self._last_seen[key]
         if self._attempts < _ATTEMPTS and (self._reporter is None or self._reporter.poll() is not None):
             self._ask(lines)
         reports, self._reports = self._reports, []
-        return gone + reports
+        return reports + [f"{title} (process {pid})" for pid, title in gone]
 
     @staticmethod
     def _title(line: list[str]) -> str | None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are ado
 LAUNCH = """
 import os, sys
 from epgrpo_verl.cpu import launch
-launch.GRACE_S = 4.0
+launch.GRACE_S = 4.0; launch.TELL_S = 1.0
 sys.exit(launch.Run([sys.executable, "-c", sys.argv[1]], dict(os.environ)).run())
 """
 
@@ -32,7 +32,7 @@ if os.fork() == 0:
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     memory = SharedMemory(create=True, size=64)
-    print("daemon", os.getpid(), memory.name, flush=True)
+    os.write(1, f"daemon {os.getpid()} {memory.name}\n".encode())
     time.sleep(1000)
 """
 
@@ -86,7 +86,7 @@ def test_what_others_have_in_shared_memory_stays(start):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_command_that_ignores_it(start, number):
     ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-    process = start(DAEMON + ignore + "print('ready', os.getpid(), flush=True); time.sleep(1000)")
+    process = start(DAEMON + ignore + "os.write(1, b'ready %d' % os.getpid() + bytes([10])); time.sleep(1000)")
     lines = sorted(process.stdout.readline().split() for _ in range(2))
     pids = [int(line[1]) for line in lines]
     process.send_signal(number)

@@ -48,6 +48,11 @@ class Launched:
             if path.name.startswith(("psm_", "plasma", "torch_", "sem.mp-")):
                 yield path.name, path.stat().st_ino
 
+    def _orphaned_shared_memory(self) -> set[str]:
+        """Names of files that came since the run began and that no process uses (other tests may have their own)."""
+        new = {name for name, _ in set(self._shared_memory()) - self.shared_memory}
+        return new.difference(*(processes.SharedMemory._used_by(p) for p in psutil.process_iter())) if new else new
+
     def text(self) -> str:
         return self.output.read_text(errors="replace").replace("\r", "\n")
 
@@ -73,7 +78,7 @@ class Launched:
         left = [p for p in psutil.Process().children(recursive=True) if p.pid not in self.others]
         assert not left, [processes.command_line(p) for p in left]
         assert list(self.temporary.iterdir()) == []
-        assert not set(self._shared_memory()) - self.shared_memory
+        assert not self._orphaned_shared_memory()
         return code
 
     def metric(self, step: int, name: str) -> float:
@@ -123,9 +128,16 @@ def test_a_killed_rollout_server_ends_the_run(launched):
     run.wait_for(r"step:2 - ")
     run.worker("ray::HFServer").send_signal(signal.SIGKILL)
     assert run.end(END_S) != 0
-    assert re.search(r"\[epgrpo_verl\] a worker of the run died: HFServer 'hf_server_0'", run.text()), run.text()[
-        -4000:
-    ]
+    assert "the rollout server hf_server_0 is dead" in run.text(), run.text()[-4000:]
+
+
+def test_a_trainer_that_would_wait_for_a_dead_worker_for_ever_is_ended(launched):
+    run = launched("hf", 10000)
+    run.wait_for(r"step:1 - ")
+    # The trainer asks TransferQueue for the samples that this worker would have put there.
+    run.worker("ray::AgentLoopWorkerTQ").send_signal(signal.SIGKILL)
+    assert run.end(END_S) != 0
+    assert "[epgrpo_verl] a worker of the run died: actor AgentLoopWorkerTQ" in run.text(), run.text()[-4000:]
 
 
 def test_ctrl_c_ends_the_run(launched):
