@@ -4,7 +4,7 @@
 
 The policy is a checkpoint of the quickstart, the reference is the model it started from:
 
-    STEPS=20 OUT=runs/token_credit bash recipes/run_cpu_quickstart.sh
+    STEPS=10 OUT="$PWD/runs/token_credit" bash recipes/run_cpu_quickstart.sh
     .venv-cpu/bin/python scripts/token_credit.py --data runs/data/cpu_quickstart-easy-seed0 --run runs/token_credit
 """
 
@@ -25,6 +25,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from epgrpo_verl import EPGRPOConfig, ep_grpo_advantage
@@ -119,7 +120,17 @@ def draw_group(axes: Axes, group: Group, method: str, colours: ScalarMappable) -
             axes.add_patch(_box(column, line, colour))
             # A byte tokenizer: the characters are the tokens, and the end token comes last.
             character = text[column] if column < len(text) else "\u25a0"
-            axes.text(column + 0.5, line + 0.52, character, ha="center", va="center", fontsize=9, family="monospace")
+            ink = "white" if sum(colour[:3]) < 1.2 else "black"
+            axes.text(
+                column + 0.5,
+                line + 0.52,
+                character,
+                ha="center",
+                va="center",
+                fontsize=9,
+                family="monospace",
+                color=ink,
+            )
         for step in parse_steps(group.prompt, text):
             if not step.right:
                 axes.plot([step.start + 0.15, step.end - 0.15], [line + 0.93] * 2, color="black", linewidth=1.4)
@@ -132,9 +143,7 @@ def draw_group(axes: Axes, group: Group, method: str, colours: ScalarMappable) -
     axes.set_axis_off()
 
 
-def _box(column: int, line: int, colour: tuple[float, ...]):
-    from matplotlib.patches import Rectangle
-
+def _box(column: int, line: int, colour: tuple[float, ...]) -> Rectangle:
     return Rectangle((column + 0.03, line + 0.03), 0.94, 0.94, facecolor=colour, edgecolor="#dddddd", linewidth=0.4)
 
 
@@ -161,7 +170,7 @@ def draw(groups: dict[str, Group], out: Path) -> None:
 def main(
     data: Annotated[Path, typer.Option(help="Folder of `python -m epgrpo_verl.quickstart prepare`.")],
     run: Annotated[Path, typer.Option(help="Folder of the run, with its checkpoints.")],
-    step: Annotated[int, typer.Option(help="Checkpoint to take.")] = 20,
+    step: Annotated[int, typer.Option(help="Checkpoint to take.")] = 10,
     out: Annotated[Path, typer.Option(help="The picture.")] = Path("docs/images/token_credit.png"),
     count: Annotated[int, typer.Option(help="Responses in a group.")] = 8,
     seed: Annotated[int, typer.Option(help="Seed of the rollouts.")] = 0,
@@ -175,7 +184,7 @@ def main(
     for _, row in pd.read_parquet(data / "test.parquet").iterrows():
         group = roll_out(policy, reference, tokenizer, row, count)
         right = sum(group.rewards) / count
-        if 1 / 3 <= right <= 2 / 3:
+        if 1 / 3 <= right <= 2 / 3:  # enough of both
             groups.setdefault("a mixed group", group)
         elif right == 0:
             groups.setdefault("a group that is all wrong", group)
