@@ -73,6 +73,7 @@ def test_two_nodes_train_with_the_plugin_only_installed(assets: Path, tmp_path: 
         "trainer.n_gpus_per_node=1",
         "actor_rollout_ref.actor.policy_loss.loss_mode=ep_grpo",
         "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4",
         env={"RAY_AUTH_MODE": "disabled"},
         cluster=cluster,
     )
