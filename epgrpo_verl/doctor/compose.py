@@ -60,7 +60,9 @@ def compose_config(
         return None, [failed(NAME, f"The folder {folder} does not exist. {why}", *fix)]
     checks: list[Check] = []
     remaining = list(overrides)
-    while True:
+    tried: list[list[str]] = []
+    while remaining not in tried:
+        tried.append(list(remaining))
         try:
             config = _compose(folder, config_name, remaining)
         except (HydraException, OmegaConfBaseException) as error:
@@ -71,6 +73,8 @@ def compose_config(
             remaining[position : position + 1] = replacement
         else:
             break
+    else:
+        return None, checks
     checks += _unset(config)
     if not checks:
         source = folder / (config_name or CONFIG_NAME)
@@ -89,9 +93,11 @@ def _explain(
     """Which override Hydra refused, the check that says so, and what to put in its place."""
     append, remove = _APPEND.search(message), _REMOVE_PLUS.search(message)
     refused = (append or remove or [None, ""])[1]
-    position = next((i for i, item in enumerate(overrides) if _key(item) == _key(refused)), None)
-    if position is None:
+    places = [i for i, item in enumerate(overrides) if _key(item) == _key(refused)]
+    if not places:
         return None, failed(NAME, message.partition("\nConfig search path")[0].strip()), []
+    # Of two '+' for one key, the second is refused; of two without, the first.
+    position = places[-1] if remove else places[0]
     override = overrides[position]
     if remove:
         text = f"{_key(override)} is in the config already, so it takes no '+'."

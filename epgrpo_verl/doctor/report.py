@@ -80,6 +80,15 @@ def worst(checks: Sequence[Check]) -> Status:
     return max((check.status for check in checks), key=order.index, default=Status.OK)
 
 
+def lines_to_mend(checks: Iterable[Check]) -> list[str]:
+    """The lines of all fixes, one for each key: a later check knows more than an earlier one."""
+    lines = {}
+    for line in (line for check in checks for line in check.fix):
+        key = line if " " in line else line.lstrip("+").partition("=")[0]
+        lines[key] = line
+    return list(lines.values())
+
+
 def as_json(checks: Sequence[Check], versions: dict[str, Any]) -> str:
     """The report for scripts: ``{"status", "versions", "checks": [{"name", "status", "message", "fix"}]}``."""
     report = {"status": worst(checks).value, "versions": versions, "checks": [asdict(check) for check in checks]}
@@ -98,7 +107,7 @@ def show(console: Console, checks: Sequence[Check], versions: dict[str, Any]) ->
         table.add_row(escape(check.name), f"[{style}]{check.status.value}[/]", escape(check.message))
     console.print(table)
     for status, heading in ((Status.FAILED, "To mend what failed"), (Status.WARNING, "To mend what was warned about")):
-        lines = {line: check for check in checks if check.status is status for line in check.fix}
+        lines = lines_to_mend(check for check in checks if check.status is status)
         if lines:
             console.print(f"\n[{_STYLES[status]}]{heading}:[/]")
             for line in lines:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 from doctor_configs import GOOD, Report, changed, doctor, doctor_on, key_of
 
+from epgrpo_verl.doctor.report import lines_to_mend
+
 ACTOR, ROLLOUT, MODEL = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "model"))
 MINI, MICRO = f"{ACTOR}.ppo_mini_batch_size", f"{ACTOR}.ppo_micro_batch_size_per_gpu"
 OLD_MICRO = f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu"
@@ -169,7 +171,7 @@ REFUSED_BY_HYDRA = {
 
 
 def lines_of(report: Report) -> tuple[str, ...]:
-    return tuple(line for check in report.failures for line in check.fix)
+    return tuple(lines_to_mend(report.failures))
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -221,6 +223,13 @@ def test_one_run_shows_all_that_is_wrong():
     names = [check.name for check in report.failures]
     assert names == ["config", "settings", "bypass mode", "batch sizes", "batch sizes"]
     assert not doctor(*changed(overrides, lines_of(report))).failures
+
+
+def test_a_key_that_is_added_twice_is_found():
+    twice = ("+algorithm.ep_grpo.gamma=-1", "+algorithm.ep_grpo.gamma=5.0")
+    report = doctor(*GOOD, *twice)
+    assert report.one("config").fix == ("algorithm.ep_grpo.gamma=5.0",)
+    assert report.one("settings").message == "gamma=5.0"
 
 
 def test_a_rank_that_vllm_does_not_serve_names_the_largest(vllm_source):
