@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The series applies to the pinned release of verl and passes there; a line of context that differs is a failure."""
 
+import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -25,12 +26,13 @@ def test_series_applies_to_the_release_and_passes_there():
 
 
 def test_a_changed_line_of_context_is_a_failure(tmp_path):
-    import verl
-
+    installed = Path(importlib.metadata.distribution("verl").locate_file("verl"))
     clone = tmp_path / "clone"
-    shutil.copytree(Path(verl.__file__).parent, clone / "verl", ignore=shutil.ignore_patterns("__pycache__"))
-    changed = clone / "verl" / "trainer" / "ppo" / "core_algos.py"
-    changed.write_text(changed.read_text().replace("return ADV_ESTIMATOR_REGISTRY[name]", "return REGISTRY[name]"))
+    shutil.copytree(installed, clone / "verl", ignore=shutil.ignore_patterns("__pycache__"))
+    changed = clone / "verl" / "trainer" / "ppo" / "ray_trainer.py"
+    text = changed.read_text()
+    assert text.count("# GDPO: pass raw data") == 1
+    changed.write_text(text.replace("# GDPO: pass raw data", "# GDPO: pass the data"))
     identity = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
     for command in (["init", "-q"], ["add", "-A", "-f"], [*identity, "commit", "-q", "-m", "changed"]):
         subprocess.run(["git", "-C", str(clone), *command], check=True)
