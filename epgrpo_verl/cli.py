@@ -48,6 +48,12 @@ SUBCOMMANDS: dict[str, Subcommand] = {
         needs=("verl", "hydra", "ray"),
         install="verl",
     ),
+    "prepare": Subcommand(
+        "epgrpo_verl.data.cli",
+        "Make parquet files for verl from published problems.",
+        needs=("pyarrow", "math_verify"),
+        install="epgrpo_verl[data]",
+    ),
 }
 
 

@@ -6,6 +6,7 @@ The plugin is loaded from inside ``import verl``, when most of verl does not exi
 here: wrapt calls `_on_import` right after a module was executed and before anyone can take a name from it. A module
 that was imported earlier, and took the unwrapped function by name, gets its own reference replaced.
 
+A verl that has EP-GRPO itself (patches/) is left alone: no hook, and its own estimator and policy loss.
 With any other estimator each wrapper calls verl's function with the same arguments and returns its result.
 """
 
@@ -70,6 +71,11 @@ def _verl_version() -> str:
     return str(getattr(sys.modules.get("verl"), "__version__", "unknown"))
 
 
+def native() -> bool:
+    """Whether the installed verl has EP-GRPO itself; known as soon as ``core_algos``, which all others import, is."""
+    return hasattr(sys.modules.get(symbols.REGISTRY.module), "compute_ep_grpo_outcome_advantage")
+
+
 def require_hooks(config: Any) -> None:
     """Raise unless every hook that a config needs fits the installed verl.
 
@@ -113,6 +119,9 @@ def require_hooks(config: Any) -> None:
 
 def _register(module: ModuleType) -> None:
     """Register the estimator and the policy losses with verl, where its registries are as expected."""
+    if native():
+        logger.info("epgrpo_verl: verl %s has EP-GRPO itself, so nothing is hooked", _verl_version())
+        return
     if symbols.REGISTRY not in _problems:
         module.register_adv_est(ESTIMATOR)(compute_ep_grpo_outcome_advantage)
     if symbols.LOSS_REGISTRY not in _problems:
@@ -121,6 +130,8 @@ def _register(module: ModuleType) -> None:
 
 def _on_import(symbol: symbols.Symbol, module: ModuleType) -> None:
     """Check a symbol of verl, and replace it by its wrapped form, once, if it has one."""
+    if native():
+        return
     problem = symbols.problem(symbol, module)
     if problem is not None:
         _problems[symbol] = problem

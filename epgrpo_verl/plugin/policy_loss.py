@@ -90,9 +90,9 @@ def wrap_register_policy_loss(wrapped: Callable[..., Any]) -> Callable[..., Any]
     """Wrap ``register_policy_loss``: a loss that is registered later gets its refreshed form as well."""
 
     @functools.wraps(wrapped)
-    def register_policy_loss(name: str) -> Callable[[PolicyLoss], PolicyLoss]:
+    def register_policy_loss(name: str, *args: Any, **kwargs: Any) -> Callable[[PolicyLoss], PolicyLoss]:
         def decorator(loss: PolicyLoss) -> PolicyLoss:
-            registered = wrapped(name)(loss)
+            registered = wrapped(name, *args, **kwargs)(loss)
             if base_loss(name) is None:
                 wrapped(f"{ESTIMATOR}/{name}")(refreshed_loss(name))
             return registered

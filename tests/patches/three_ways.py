@@ -20,6 +20,7 @@ from verl.protocol import DataProto
 from verl.trainer.ppo import core_algos
 from verl.trainer.ppo.ray_trainer import compute_advantage
 
+ROOT = str(Path(__file__).parents[2])
 SWITCHES = [
     dict(zip(("gate", "progress", "zero_variance"), values, strict=True))
     for values in itertools.product([True, False], repeat=3)
@@ -46,9 +47,29 @@ results = [
 torch.save([result.batch["advantages"] for result in results], sys.argv[1])
 """
 
+WITH_PLUGIN = """
+import importlib, verl
+from epgrpo_verl.plugin import hooks, symbols
+from verl.trainer.ppo import core_algos
+assert hooks.native()
+for symbol in symbols.contract(verl.__version__):
+    module = importlib.import_module(symbol.module)
+    value = symbols.resolve(module, symbol.attribute)[2]
+    assert not getattr(value, hooks._MARK, False), symbol.path
+assert core_algos.get_adv_estimator_fn("ep_grpo").__module__ == core_algos.__name__
+assert core_algos.get_policy_loss_fn("ep_grpo").__module__ == core_algos.__name__
+"""
+
 
 def algorithm_config(norm: bool, settings: dict) -> dict:
     return {"adv_estimator": "ep_grpo", "norm_adv_by_std_in_grpo": norm, "ep_grpo": settings}
+
+
+def run_with_plugin(code: str, *args: str, path: str, cwd: Path) -> None:
+    """Run code in a process that loads the plugin, with this path in front."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("VERL_USE_EXTERNAL")}
+    env |= {"PYTHONPATH": path, "VERL_USE_EXTERNAL_MODULES": "epgrpo_verl"}
+    subprocess.run([sys.executable, "-c", code, *args], env=env, cwd=cwd, check=True)
 
 
 @pytest.fixture
@@ -94,9 +115,10 @@ def test_patch_equals_slow_reference(cases):
 def test_patch_equals_the_hooks_on_stock_verl(cases, tmp_path):
     path = tmp_path / "cases.pt"
     torch.save(cases, path)
-    root = str(Path(__file__).parents[2])
-    env = {name: value for name, value in os.environ.items() if not name.startswith("VERL_USE_EXTERNAL")}
-    env |= {"PYTHONPATH": root, "VERL_USE_EXTERNAL_MODULES": "epgrpo_verl"}
-    subprocess.run([sys.executable, "-c", STOCK, str(path)], env=env, cwd=tmp_path, check=True)
+    run_with_plugin(STOCK, str(path), path=ROOT, cwd=tmp_path)
     for case, hooks in zip(cases, torch.load(path), strict=True):
         torch.testing.assert_close(native(*case).batch["advantages"], hooks, rtol=2e-6, atol=2e-6)
+
+
+def test_on_patched_verl_the_plugin_installs_no_hook(tmp_path):
+    run_with_plugin(WITH_PLUGIN, path=os.pathsep.join([os.environ["PYTHONPATH"], ROOT]), cwd=tmp_path)
