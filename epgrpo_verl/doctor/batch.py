@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from ..plugin import preflight
 from .passes import ref_in_actor
-from .report import Check, apply, failed, ok, warning
+from .report import Check, Status, apply, failed, ok, warning
 
 NAME = "batch sizes"
 TRAIN = "data.train_batch_size"
@@ -98,13 +98,14 @@ class Sizes:
 
 
 def batch_checks(config: DictConfig) -> list[Check]:
-    """All rules, in order; each mends what it finds, in place."""
+    """All rules, in order; each mends in place what it found to fail."""
     sizes = Sizes(config)
     checks: list[Check] = []
     for rule in _RULES:
         for check in rule(sizes):
             checks.append(check)
-            apply(config, check.fix)
+            if check.status is Status.FAILED:
+                apply(config, check.fix)
     if checks:
         return checks
     split = "by tokens" if sizes.dynamic else f"micro-batches of {sizes[MICRO]}"
