@@ -184,7 +184,7 @@ def test_last_output_rows_in_any_order():
     [
         ([0, 1], "one row number"),
         ([0, 1, 3], "one row number"),
-        ([1, 2, 2], r"outcome_row\[0\]"),
+        ([0, 2, 1], r"outcome_row\[1\]"),
         ([2, 1, 2], r"\[0\]"),
     ],
 )
