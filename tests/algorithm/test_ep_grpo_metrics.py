@@ -123,6 +123,9 @@ def test_bucket_occupancy_follows_the_scope():
     assert (m["bucket_occupancy/min"], m["bucket_occupancy/max"]) == (0, 2)
     m = metrics_of(*args, num_buckets=2, bucket_scope="batch")
     assert (m["bucket_occupancy/min"], m["bucket_occupancy/max"]) == (1, 4)
+    # A group without a valid token has no empty buckets.
+    m = metrics_of([[0.0] * 3, [0.0] * 3], ["a", "pad"], [[1, 1, 1], [0, 0, 0]], num_buckets=2)
+    assert (m["bucket_occupancy/min"], m["bucket_occupancy/max"]) == (1, 2)
 
 
 def test_padding_never_counts(make_batch):
