@@ -38,7 +38,7 @@ class Subcommand:
     module: str
     help: str
     needs: tuple[str, ...] = ()
-    install: str = "epgrpo_verl"
+    install: str = ""
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
@@ -52,7 +52,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
         "epgrpo_verl.data.cli",
         "Make parquet files for verl from published problems.",
         needs=("pyarrow", "math_verify"),
-        install="epgrpo_verl[data]",
+        install="pyarrow math-verify huggingface_hub transformers",
     ),
 }
 
@@ -79,7 +79,7 @@ def _load(name: str) -> Any:
     if missing:
         _fail(
             f"epgrpo {name} needs {', '.join(missing)}, not installed for {sys.executable}. "
-            f"Run: pip install '{subcommand.install}'"
+            f"Run: pip install {subcommand.install or ' '.join(missing)}"
         )
     command = typer.main.get_command(import_module(subcommand.module).app)
     command.name = name

@@ -35,11 +35,16 @@ _step() {
     shift
     "$@" >>"$ENV_LOG" 2>&1 &
     pid=$!
+    # Ctrl-C does not reach a background job of a script.
+    trap 'kill "$pid" 2>/dev/null' EXIT
     while kill -0 "$pid" 2>/dev/null; do
         if [[ -t 1 ]]; then printf '\r  %s ... %ds ' "$text" $((SECONDS - started)); fi
         sleep 1
     done
-    if wait "$pid"; then
+    local ok=0
+    wait "$pid" || ok=1
+    trap - EXIT
+    if ((ok == 0)); then
         if [[ -t 1 ]]; then printf '\r'; fi
         printf '  %s: %ds\n' "$text" $((SECONDS - started))
     else
@@ -84,7 +89,7 @@ make_environment() {
     local folder=$1 requirements=$2 base stamp torch
     base=$(_find_python) || return 1
     # The requirement files include one another, so all of them count.
-    stamp=$(cat "$PROJECT_ROOT"/requirements/*.txt "$PROJECT_ROOT/pyproject.toml" <("$base" -VV) <(echo "$requirements") | sha256sum)
+    stamp=$(cat "$PROJECT_ROOT"/requirements/*.txt "$PROJECT_ROOT/pyproject.toml" <("$base" -VV) <(echo "$folder $PROJECT_ROOT $requirements") | sha256sum)
     ENV_PYTHON=$folder/bin/python
     ENV_LOG=$folder/install.log
     if [[ -f $folder/.stamp && $(<"$folder/.stamp") == "$stamp" ]]; then

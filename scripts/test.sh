@@ -12,5 +12,5 @@ make_environment "${ENV_DIR:-$PWD/.venv-test}" "$PWD/requirements/test.txt"
 bin=$(dirname "$ENV_PYTHON")
 "$bin/ruff" check .
 "$bin/ruff" format --check .
-git ls-files '*.sh' .ci/run | xargs "$bin/shellcheck" -x
+find recipes scripts .ci/run -type f \( -name '*.sh' -o -path .ci/run \) -exec "$bin/shellcheck" -x {} +
 exec "$ENV_PYTHON" -m pytest "$@"

@@ -15,7 +15,7 @@ from .result import EPGRPOResult
 METRICS: dict[str, str] = {
     "ep_grpo/groups/count": "Groups with at least one response that counts.",
     "ep_grpo/groups/of_one_share": "Share of groups in which only one response counts. 1 means a wrong grouping key.",
-    "ep_grpo/zero_variance_groups/share": "Share of groups of two or more with equal rewards: nothing for GRPO.",
+    "ep_grpo/zero_variance_groups/share": "Share of groups of two or more responses, all with equal rewards.",
     "ep_grpo/zero_variance_groups/all_right_share": "Share of groups of two or more, all with one reward above theta.",
     "ep_grpo/zero_variance_groups/all_wrong_share": "Share of groups of two or more, all with one reward below theta.",
     "ep_grpo/zero_variance_tokens/share": "Share of tokens that get signal only from the zero-variance rule: those of "
@@ -25,7 +25,7 @@ METRICS: dict[str, str] = {
     "ep_grpo/gate/max": "Largest gate W.",
     "ep_grpo/entropy/mean": "Mean entropy of tokens, in nats.",
     "ep_grpo/entropy/std": "Standard deviation of the entropy over tokens, in nats.",
-    "ep_grpo/log_ratio/mean": "Mean of log pi_theta - log pi_ref over tokens, in nats; 0 at the first step.",
+    "ep_grpo/log_ratio/mean": "Mean of log pi_theta - log pi_ref over tokens, in nats; 0 at first, but for rounding.",
     "ep_grpo/log_ratio/std": "Standard deviation of the log-ratio over tokens, in nats.",
     "ep_grpo/log_ratio/abs_max": "Largest absolute log-ratio, in nats.",
     "ep_grpo/progress/abs_mean": "Mean absolute progress advantage over tokens; the paper notes that it needs about "

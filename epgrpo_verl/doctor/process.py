@@ -76,7 +76,7 @@ def _why_not_registered() -> tuple[str, str]:
     if not any(entry.name == PACKAGE for entry in metadata.entry_points(group="verl.plugins")):
         return (
             f"{PACKAGE} can be imported by {sys.executable}, but is not installed there, so verl does not find it.",
-            f"pip install {PACKAGE}",
+            "pip install .  # in a clone of its repository",
         )
     return ("verl did not load it.", f"export VERL_USE_EXTERNAL_MODULES={PACKAGE}")
 

@@ -87,14 +87,15 @@ def _node_check(host: str, task: Any, driver: dict[str, Any], timeout_s: float) 
     except (ray.exceptions.RayError, ImportError) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         missing = process.PACKAGE in str(error) and "No module named" in str(error)
-        fix = [f"pip install {process.PACKAGE}"] if missing else []
+        fix = ["pip install .  # in a clone of its repository, on that node"] if missing else []
         return failed(name, f"The worker failed: {lines[-1].strip() if lines else repr(error)}", *fix)
     if found["problems"]:
         return failed(name, " ".join(found["problems"]), *found["fix"])
     differ = [key for key in ("verl", process.PACKAGE) if found[key] != driver[key]]
     if differ:
         versions = "; ".join(f"{key} {found[key]} there, {driver[key]} here" for key in differ)
-        return failed(name, f"Versions differ: {versions}.", *(f"pip install {key}=={driver[key]}" for key in differ))
+        fix = [f"pip install verl=={driver['verl']}"] if "verl" in differ else []
+        return failed(name, f"Versions differ: {versions}.", *fix)
     return ok(name, f"registered and hooked in a Ray worker, as {found['estimator']}")
 
 

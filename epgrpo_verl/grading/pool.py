@@ -54,7 +54,7 @@ class _Worker:
         if greeting != READY:
             self.kill()
             detail = greeting or f"it did not come up within {STARTUP_S:.0f} s, or not within memory_mb={memory_mb}"
-            hint = 'pip install "epgrpo_verl[grading]"'
+            hint = "pip install 'math-verify>=0.9'"
             raise GraderUnavailable(f"a grading worker failed to start: {detail}. If a package is missing: {hint}")
 
     def ask(self, request: Request) -> Reply:

@@ -72,7 +72,7 @@ def wrap_compute_data_metrics(wrapped: Callable[..., dict]) -> Callable[..., dic
     @functools.wraps(wrapped)
     def compute_data_metrics(batch: Any, *args: Any, **kwargs: Any) -> dict:
         metrics = wrapped(batch, *args, **kwargs)
-        metrics.update(batch.meta_info.get(METRICS_INFO, {}))
+        metrics.update(getattr(batch, "meta_info", {}).get(METRICS_INFO, {}))
         return metrics
 
     return compute_data_metrics

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from epgrpo_verl.quickstart.task import DIFFICULTIES
@@ -44,7 +45,7 @@ os.environ.setdefault("TQDM_DISABLE", "1")
 
 
 def _out(text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True)
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -118,10 +119,12 @@ def train(
             _out(f"nothing to resume in {checkpoints}: starting from step 1")
     else:
         shutil.rmtree(checkpoints, ignore_errors=True)
+        shutil.rmtree(out / "ray", ignore_errors=True)
         for old in [*out.glob("metrics*.jsonl"), log]:
             old.unlink(missing_ok=True)
     metrics = out / f"metrics-{len(list(out.glob('metrics*.jsonl'))):03d}.jsonl"
     command = [sys.executable, "-m", "epgrpo_verl.cpu", "train", "--rollout", rollout.value, "--threads", str(threads)]
+    command += ["--logs", str(out / "ray")]
     command += [
         f"trainer.total_training_steps={steps}",
         "trainer.total_epochs=1000000",  # the number of steps ends the run
@@ -133,10 +136,14 @@ def train(
     ]
     _out(f"log: {log}")
     code = run_training(command, metrics, log, steps, console)
+    if code in (130, 143):
+        _out(f"The run was interrupted. RESUME=1 goes on from the last checkpoint in {checkpoints}")
+        raise typer.Exit(code)
     if code:
         for line in last_words(log):
-            _out(f"  | {line}".replace("[", r"\["))
-        _out(f"[red]The training ended with exit code {code}.[/red] The whole log: {log}")
+            _out(f"  | {line}")
+        console.print(f"[red]The training ended with exit code {code}.[/red]")
+        _out(f"The whole log: {log}")
         raise typer.Exit(code if 0 < code < 256 else 1)
     _report({out.name: out}, out / CURVES_FILE)
 
@@ -150,20 +157,21 @@ def summarize(
     first = runs[0] if runs[0].is_dir() else runs[0].parent
     names = [run.name if run.is_dir() else run.stem for run in runs]
     labels = names if len(set(names)) == len(names) else [str(run) for run in runs]
-    try:
-        _report(dict(zip(labels, runs, strict=True)), png or first / CURVES_FILE)
-    except (FileNotFoundError, ValueError) as error:
-        console.print(f"[red]error:[/red] {error}", soft_wrap=True)
-        raise typer.Exit(2) from None
+    _report(dict(zip(labels, runs, strict=True)), png or first / CURVES_FILE)
 
 
 def _report(runs: dict[str, Path], png: Path) -> None:
     from epgrpo_verl.quickstart.summary import as_table, summarize
     from epgrpo_verl.view.curves import load_metrics, plot_curves
 
-    metrics = {label: load_metrics(path) for label, path in runs.items()}
-    for label, values in metrics.items():
-        console.print(as_table(summarize(values), label))
+    try:
+        metrics = {label: load_metrics(path) for label, path in runs.items()}
+        tables = [as_table(summarize(values), label) for label, values in metrics.items()]
+    except (FileNotFoundError, ValueError) as error:
+        console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+        raise typer.Exit(2) from None
+    for table in tables:
+        console.print(table)
     title = next(iter(metrics)) if len(metrics) == 1 else ""
     _out(f"curves: {plot_curves(metrics, png.resolve(), title=title)}")
 

@@ -10,10 +10,12 @@
 #   ROLLOUT=hf           transformers' generate(); ROLLOUT=vllm uses vLLM's CPU build (x86-64, about 2 GB more)
 #   STEPS= SEED=         length of the run; seed of model, data, their order, and rollouts
 #   OUT=                 folder of the run; default runs/<recipe>-<what differs>
-#   RESUME=1             go on from the last checkpoint in OUT
+#   RESUME=1             go on from the last checkpoint in OUT; without it, what a former run left there is removed
 #   SAVE_FREQ=           steps between two checkpoints
 #   ENV_DIR=             the virtual environment; default .venv-cpu, and .venv-cpu-vllm with ROLLOUT=vllm
-#   ENV_PYTHON=          use this Python with everything installed, and make no environment
+#   ENV_PYTHON=          use this Python with everything installed; nothing is made or installed
+#   DATA_DIR=            folder of model and data; default runs/data/...
+#   THREADS=             threads of torch in each process
 #   DRY_RUN=1            print the commands and exit; makes and installs nothing
 #   PYTHON=, TORCH_INDEX_URL=, ALLOW_CUDA_TORCH=   see scripts/environment.sh
 
@@ -40,6 +42,19 @@ for knob in STEPS SEED SAVE_FREQ; do
         exit 2
     fi
 done
+for knob in RESUME DRY_RUN; do
+    case ${!knob:-0} in
+        0 | 1) ;;
+        *)
+            echo "$knob=${!knob} is neither 0 nor 1" >&2
+            exit 2
+            ;;
+    esac
+done
+if ! [[ $ADV =~ ^[a-z0-9_]+$ ]]; then
+    echo "ADV=$ADV is not the name of an advantage estimator, such as ep_grpo or grpo" >&2
+    exit 2
+fi
 for override in "$@"; do
     if [[ $override != *=* && $override != \~* ]]; then
         echo "'$override' is not a Hydra override such as actor_rollout_ref.actor.optim.lr=1e-4" >&2
@@ -72,9 +87,11 @@ if [ "${DRY_RUN:-0}" = 1 ]; then
     exit
 fi
 
-if [ -z "${ENV_PYTHON:-}" ]; then make_environment "$ENV_DIR" "$REQUIREMENTS"; fi
-if [ -n "${EXTRA_PACKAGE:-}" ] && ! "$ENV_PYTHON" -m pip show -q "${EXTRA_PACKAGE%%=*}" 2>/dev/null; then
-    "$ENV_PYTHON" -m pip install -q --no-deps "$EXTRA_PACKAGE"
+if [ -z "${ENV_PYTHON:-}" ]; then
+    make_environment "$ENV_DIR" "$REQUIREMENTS"
+    if [ -n "${EXTRA_PACKAGE:-}" ] && ! "$ENV_PYTHON" -m pip show -q "${EXTRA_PACKAGE%%=*}" 2>/dev/null; then
+        "$ENV_PYTHON" -m pip install -q --no-deps "$EXTRA_PACKAGE"
+    fi
 fi
 "$ENV_PYTHON" "${PREPARE[@]}"
 exec "$ENV_PYTHON" "${TRAIN[@]}" "${OVERRIDES[@]}"

@@ -192,6 +192,11 @@ for name in skywork $VAL_SETS; do
     fi
 done
 mkdir -p "$OUT_DIR"
-export VERL_FILE_LOGGER_PATH=${VERL_FILE_LOGGER_PATH:-$OUT_DIR/metrics.jsonl}
+# verl empties the file at every start: each start of a run gets one of its own.
+shopt -s nullglob
+starts=("$OUT_DIR"/metrics*.jsonl)
+export VERL_FILE_LOGGER_PATH=${VERL_FILE_LOGGER_PATH:-$OUT_DIR/metrics-$(printf %03d "${#starts[@]}").jsonl}
+# The trainer may run on another node of a cluster, which does not have this shell's environment.
+logger_path="+ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH='$VERL_FILE_LOGGER_PATH'"
 set -x
-exec "$PYTHON" -m verl.trainer.main_ppo "${OVERRIDES[@]}"
+exec "$PYTHON" -m verl.trainer.main_ppo "$logger_path" "${OVERRIDES[@]}"

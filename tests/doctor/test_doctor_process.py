@@ -34,7 +34,7 @@ def test_a_plugin_that_is_on_the_path_but_not_installed(unregistered, monkeypatc
     monkeypatch.setattr(process.metadata, "entry_points", lambda group: [])
     check = doctor_on().one("plugin")
     assert "is not installed there" in check.message
-    assert check.fix == ("pip install epgrpo_verl",)
+    assert check.fix == ("pip install .  # in a clone of its repository",)
 
 
 def test_a_plugin_that_failed_to_load_says_why(monkeypatch):
