@@ -6,7 +6,7 @@
 set -euo pipefail
 
 DIFFICULTY=${DIFFICULTY:-easy} # easy: most groups start mixed; hard: longer sums, most groups start all wrong
-STEPS=${STEPS:-60}
+STEPS=${STEPS:-30}
 SEED=${SEED:-0}
 SAVE_FREQ=${SAVE_FREQ:-20}
 TRAIN_BATCH_SIZE=${TRAIN_BATCH_SIZE:-8}
