@@ -10,7 +10,8 @@ source scripts/environment.sh
 
 make_environment "${ENV_DIR:-$PWD/.venv-test}" "$PWD/requirements/test.txt"
 bin=$(dirname "$ENV_PYTHON")
-"$bin/ruff" check .
-"$bin/ruff" format --check .
-find recipes scripts .ci/run -type f \( -name '*.sh' -o -path .ci/run \) -exec "$bin/shellcheck" -x {} +
+export PATH=$bin:$PATH
+ruff check .
+ruff format --check .
+find recipes scripts .ci/run -type f \( -name '*.sh' -o -path .ci/run \) -exec shellcheck -x {} +
 exec "$ENV_PYTHON" -m pytest "$@"

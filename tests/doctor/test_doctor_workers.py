@@ -14,7 +14,7 @@ from epgrpo_verl.doctor.compose import compose_config
 from epgrpo_verl.doctor.report import Status
 from epgrpo_verl.doctor.workers import worker_checks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 POLICY = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_PLUGINS"
 MODULES = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_MODULES"

@@ -95,6 +95,7 @@ def test_validation_metrics_take_the_numbers_and_leave_the_strings() -> None:
     assert metrics["grader_error"]["mean@3"] == 0.0
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_two_ray_actors_grade_at_once_and_leave_no_worker_behind() -> None:
     """verl grades in several actors, each with an event loop; Ray ends them with SIGKILL."""

@@ -148,6 +148,7 @@ def test_a_function_of_verl_that_changed_stops_only_what_needs_it(module, break_
     assert ("trainer.use_v1=False" in message.split("Still working")[1]) == ("v1" in module)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["entry point", "external module"])
 def test_ray_workers_have_the_estimator(way):

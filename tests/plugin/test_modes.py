@@ -12,7 +12,7 @@ from real_run import RealRun, assert_equals_slow_reference, largest_log_ratio, t
 
 from epgrpo_verl.algorithm import METRICS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 LOSS_MODE = "actor_rollout_ref.actor.policy_loss.loss_mode"
 TWO_UPDATES = "actor_rollout_ref.actor.ppo_mini_batch_size=2"
 DECOUPLED = ("actor_rollout_ref.rollout.calculate_log_probs=True", "algorithm.rollout_correction.bypass_mode=False")

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from real_run import train
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 NODES = ("127.0.0.1", "127.0.0.2")
 RAY = [sys.executable, "-c", "import sys; from ray.scripts.scripts import main; sys.exit(main())"]
 

@@ -18,7 +18,7 @@ import pytest
 from epgrpo_verl.view.curves import load_metrics
 from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 500
 

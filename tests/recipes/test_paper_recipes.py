@@ -153,7 +153,9 @@ def test_the_launch_gives_verl_exactly_the_printed_overrides(tmp_path):
     done = run("qwen2.5_3b_epgrpo", "trainer.save_freq=1", PYTHON=str(recorder), **knobs)
     assert done.returncode == 0, done.stderr
     lines = overrides("qwen2.5_3b_epgrpo", "trainer.save_freq=1", **knobs)
-    assert done.stdout.splitlines() == ["-m", "verl.trainer.main_ppo", *lines]
+    metrics = tmp_path / "out" / "metrics-000.jsonl"
+    forwarded = f"+ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH='{metrics}'"
+    assert done.stdout.splitlines() == ["-m", "verl.trainer.main_ppo", forwarded, *lines]
     dry = run("qwen2.5_3b_epgrpo", "trainer.save_freq=1", PYTHON=str(recorder), DRY_RUN="1", **knobs)
     assert dry.stdout.splitlines() == [str(LIB / "dry_run.py"), "--gpu-memory-gb", "80", "--", *lines]
 
