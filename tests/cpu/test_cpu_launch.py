@@ -32,7 +32,7 @@ if os.fork() == 0:
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     memory = SharedMemory(create=True, size=64)
-    os.write(1, f"daemon {os.getpid()} {memory.name}\n".encode())
+    os.write(1, f"daemon {os.getpid()} {memory.name}\\n".encode())
     time.sleep(1000)
 """
 

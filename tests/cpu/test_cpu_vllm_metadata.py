@@ -57,4 +57,5 @@ def test_a_real_vllm_comes_first(site):
 
 
 def test_no_module_is_found(site):
-    assert importlib.util.find_spec("vllm") is None
+    finder = next(finder for finder in sys.meta_path if isinstance(finder, vllm_metadata.VLLMFinder))
+    assert finder.find_spec("vllm") is None
