@@ -22,36 +22,12 @@ case $DIFFICULTY in
         ;;
 esac
 NAME=cpu_quickstart-$DIFFICULTY
-DATA_DIR=${DATA_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/runs/data/$NAME-seed$SEED}
-
-PREPARE=(-m epgrpo_verl.quickstart prepare --out "$DATA_DIR" --difficulty "$DIFFICULTY" --seed "$SEED")
-DATA=(
-    data.train_files="'$DATA_DIR/train.parquet'"
-    data.val_files="'$DATA_DIR/test.parquet'"
-    data.train_batch_size="$TRAIN_BATCH_SIZE"
-    data.max_prompt_length=32
-    data.max_response_length="$MAX_RESPONSE_LENGTH"
-    data.seed="$SEED"
-)
-MODEL=(
-    actor_rollout_ref.model.path="'$DATA_DIR/model'"
-)
-ACTOR=(
-    actor_rollout_ref.actor.optim.lr="$LR"
-    actor_rollout_ref.actor.ppo_mini_batch_size="$TRAIN_BATCH_SIZE"
-    actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64
-    actor_rollout_ref.actor.data_loader_seed="$SEED"
-    actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=64
-)
-ROLLOUT_ARGS=(
-    actor_rollout_ref.rollout.n="$ROLLOUT_N"
-    actor_rollout_ref.rollout.seed="$SEED"
-    actor_rollout_ref.rollout.max_model_len=96
-    actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=64
-)
-REWARD=(
-    reward.custom_reward_function.path=pkg://epgrpo_verl.quickstart.task
-    reward.custom_reward_function.name=compute_score
-)
+PREPARE=(prepare --difficulty "$DIFFICULTY")
+REWARD_MODULE=epgrpo_verl.quickstart.task
+MAX_PROMPT_LENGTH=32
+MAX_MODEL_LEN=96
+MICRO_BATCH_SIZE=64
+LOG_PROB_MICRO_BATCH_SIZE=64
+ROLLOUT_ARGS=()
 # shellcheck source-path=SCRIPTDIR source=lib/cpu_run.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib/cpu_run.sh" "$@"

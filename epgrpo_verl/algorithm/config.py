@@ -4,7 +4,7 @@
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -123,17 +123,8 @@ class EPGRPOConfig:
             return cls()
         if isinstance(config, cls):
             return config
-        if not isinstance(config, Mapping):
-            raise TypeError(f"{KEY_PREFIX} must be a mapping of settings, got {config!r} ({type(config).__name__})")
-        values = dict(config.items())
-        known = [field.name for field in fields(cls)]
-        for key in values:
-            if key not in known:
-                near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.0)[0]
-                raise ValueError(
-                    f"unknown setting {KEY_PREFIX}.{key}; did you mean {KEY_PREFIX}.{near}? Known: {', '.join(known)}"
-                )
-        return cls(**values)
+        check_section(config, [field.name for field in fields(cls)])
+        return cls(**config)
 
     def eta_at(self, step: int | None) -> float:
         """Weight of the progress term at a training step: `eta * min(1, step / eta_warmup_steps)`.
@@ -154,6 +145,27 @@ class EPGRPOConfig:
                 f"{KEY_PREFIX}.eta_warmup_steps={self.eta_warmup_steps} needs the training step, got {step}"
             )
         return self.eta * min(1.0, step / self.eta_warmup_steps)
+
+
+def check_section(section: Any, known: Sequence[str]) -> None:
+    """Checks that a section of settings is a mapping of known keys.
+
+    Args:
+        section: What stands under `KEY_PREFIX`.
+        known: All keys that may stand there.
+
+    Raises:
+        TypeError: It is no mapping.
+        ValueError: A key is unknown; the message names the nearest known one.
+    """
+    if not isinstance(section, Mapping):
+        raise TypeError(f"{KEY_PREFIX} must be a mapping of settings, got {section!r} ({type(section).__name__})")
+    for key in section:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.0)[0]
+            raise ValueError(
+                f"unknown setting {KEY_PREFIX}.{key}; did you mean {KEY_PREFIX}.{near}? Known: {', '.join(known)}"
+            )
 
 
 def _check_bool(name: str, value: Any) -> None:

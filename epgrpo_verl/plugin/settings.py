@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from ..algorithm import EPGRPOConfig
-
-KEY_PREFIX = "algorithm.ep_grpo"
+from ..algorithm.config import KEY_PREFIX, check_section
 
 
 @dataclass(frozen=True)
@@ -47,16 +45,8 @@ def split_settings(section: Mapping[str, Any] | None) -> tuple[EPGRPOConfig, Plu
     """
     if section is None:
         return EPGRPOConfig(), PluginSettings()
-    if not isinstance(section, Mapping):
-        raise TypeError(f"{KEY_PREFIX} must be a mapping of settings, got {section!r} ({type(section).__name__})")
     plugin_keys = [field.name for field in fields(PluginSettings)]
-    known = [field.name for field in fields(EPGRPOConfig)] + plugin_keys
-    for key in section:
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.0)[0]
-            raise ValueError(
-                f"unknown setting {KEY_PREFIX}.{key}; did you mean {KEY_PREFIX}.{near}? Known: {', '.join(known)}"
-            )
+    check_section(section, [field.name for field in fields(EPGRPOConfig)] + plugin_keys)
     maths = {key: value for key, value in section.items() if key not in plugin_keys}
     plugin = {key: value for key, value in section.items() if key in plugin_keys}
     return EPGRPOConfig.from_config(maths), PluginSettings(**plugin)

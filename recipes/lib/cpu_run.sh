@@ -3,7 +3,8 @@
 # shellcheck shell=bash
 #
 # The shared body of the run_cpu_*.sh recipes: a virtual environment, model and data, a training of verl on a CPU, a summary.
-# A recipe sets its knobs and the arrays DATA, MODEL, ACTOR, ROLLOUT_ARGS, REWARD and PREPARE, then sources this file.
+# A recipe sets what differs from the others: the knobs that DATA to REWARD below read, NAME, PREPARE (a command of
+# epgrpo_verl.quickstart) and ROLLOUT_ARGS (overrides of its own). Then it sources this file.
 # What can be set from the environment, beside the knobs of the recipe:
 #
 #   ADV=ep_grpo          ADV=grpo runs the baseline
@@ -26,6 +27,7 @@ ADV=${ADV:-ep_grpo}
 ROLLOUT=${ROLLOUT:-hf}
 RESUME=${RESUME:-0}
 THREADS=${THREADS:-1}
+DATA_DIR=${DATA_DIR:-$PROJECT_ROOT/runs/data/$NAME-seed$SEED}
 OUT=${OUT:-$PROJECT_ROOT/runs/$NAME-$ADV-$ROLLOUT-seed$SEED}
 
 case $ROLLOUT in
@@ -62,6 +64,35 @@ for override in "$@"; do
     fi
 done
 
+PREPARE=(-m epgrpo_verl.quickstart "${PREPARE[@]}" --out "$DATA_DIR" --seed "$SEED")
+DATA=(
+    data.train_files="'$DATA_DIR/train.parquet'"
+    data.val_files="'$DATA_DIR/test.parquet'"
+    data.train_batch_size="$TRAIN_BATCH_SIZE"
+    data.max_prompt_length="$MAX_PROMPT_LENGTH"
+    data.max_response_length="$MAX_RESPONSE_LENGTH"
+    data.seed="$SEED"
+)
+MODEL=(
+    actor_rollout_ref.model.path="'$DATA_DIR/model'"
+)
+ACTOR=(
+    actor_rollout_ref.actor.optim.lr="$LR"
+    actor_rollout_ref.actor.ppo_mini_batch_size="$TRAIN_BATCH_SIZE"
+    actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu="$MICRO_BATCH_SIZE"
+    actor_rollout_ref.actor.data_loader_seed="$SEED"
+    actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu="$LOG_PROB_MICRO_BATCH_SIZE"
+)
+ROLLOUT_ARGS+=(
+    actor_rollout_ref.rollout.n="$ROLLOUT_N"
+    actor_rollout_ref.rollout.seed="$SEED"
+    actor_rollout_ref.rollout.max_model_len="$MAX_MODEL_LEN"
+    actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu="$LOG_PROB_MICRO_BATCH_SIZE"
+)
+REWARD=(
+    reward.custom_reward_function.path="pkg://$REWARD_MODULE"
+    reward.custom_reward_function.name=compute_score
+)
 TRAINER=(
     trainer.project_name=epgrpo
     trainer.experiment_name="$NAME"

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from tokenizers.pre_tokenizers import ByteLevel
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM, Qwen2Tokenizer
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM
 
-PAD, END = "<|endoftext|>", "<|im_end|>"
+from epgrpo_verl.quickstart import model as quickstart
 
 REWARD = '''
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
@@ -19,16 +18,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
 
 
 def build_tokenizer() -> PreTrainedTokenizerBase:
-    """256 bytes and three special tokens. transformers loads qwen2 models with Qwen2Tokenizer, so it has to be one."""
-    tokens = [PAD, "<|im_start|>", END, *sorted(ByteLevel.alphabet())]
-    tokenizer = Qwen2Tokenizer(
-        vocab={token: index for index, token in enumerate(tokens)},
-        merges=[],
-        pad_token=PAD,
-        eos_token=END,
-        unk_token=PAD,
-        additional_special_tokens=["<|im_start|>"],
-    )
+    """The quickstart's byte tokenizer with a shorter template."""
+    tokenizer = quickstart.build_tokenizer()
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}="
     return tokenizer
 
