@@ -29,6 +29,7 @@ class _Request:
     params: SamplingParams
     max_tokens: int
     seed: int
+    aborts: int
     result: asyncio.Future = field(repr=False)
 
 
@@ -62,6 +63,7 @@ class HFServer:
         self._gate = asyncio.Event()
         self._gate.set()
         self._rejecting = False
+        self._aborts = 0
         self._running: RowLimits | None = None
         self._worker: asyncio.Task | None = None
 
@@ -112,7 +114,7 @@ class HFServer:
         key = (self.config.seed, self.global_steps, params.temperature, tuple(prompt))
         self._repeats[key] += 1
         seed = row_seed(self.replica_rank, self._repeats[key], *key)
-        request = _Request(prompt, params, max_tokens, seed, asyncio.get_running_loop().create_future())
+        request = _Request(prompt, params, max_tokens, seed, self._aborts, asyncio.get_running_loop().create_future())
         self._queue.put_nowait(request)
         return await request.result
 
@@ -137,7 +139,7 @@ class HFServer:
             for params, requests in groups.items():
                 try:
                     async with self._weights_lock:  # no weight update under a running batch
-                        outputs = await asyncio.to_thread(self._generate, params, requests)
+                        outputs = await self._run(params, requests)
                 except Exception as error:
                     logger.exception("generation of %d requests failed", len(requests))
                     outputs = [RuntimeError(f"the HF rollout failed: {type(error).__name__}: {error}")] * len(requests)
@@ -148,6 +150,16 @@ class HFServer:
                         request.result.set_exception(output)
                     else:
                         request.result.set_result(output)
+
+    async def _run(self, params: SamplingParams, requests: list[_Request]) -> list[TokenOutput]:
+        # An abort between the queue and here, while other requests or a weight update were awaited, counts too.
+        outputs = [self._output([], [], "aborted") for _ in requests]
+        rows = [row for row, request in enumerate(requests) if request.aborts == self._aborts]
+        if rows:
+            generated = await asyncio.to_thread(self._generate, params, [requests[row] for row in rows])
+            for row, output in zip(rows, generated, strict=True):
+                outputs[row] = output
+        return outputs
 
     def _fail_waiting(self, worker: asyncio.Task) -> None:
         """Answer the requests in the queue if the worker ends, which it never should."""
@@ -181,6 +193,8 @@ class HFServer:
             params, [r.seed for r in requests], limits, raw_logprobs=self.config.logprobs_mode == "raw_logprobs"
         )
         self._running = RowLimits(width, limits)
+        # After the line above, so that an abort is seen either here or by the limits.
+        self._running.abort |= any(request.aborts != self._aborts for request in requests)
         try:
             sequences = self.model.generate(
                 input_ids=ids,
@@ -239,8 +253,11 @@ class HFServer:
         """End the running batch early and hold new requests, or answer them as aborted, until generation resumes."""
         self._rejecting = reject_request
         self._gate.clear()
+        self._aborts += 1
         while not self._queue.empty():
-            self._queue.get_nowait().result.set_result(self._output([], [], "aborted"))
+            request = self._queue.get_nowait()
+            if not request.result.done():  # cancelled by the caller
+                request.result.set_result(self._output([], [], "aborted"))
         if running := self._running:
             running.abort = True
 
