@@ -12,6 +12,19 @@ MAX_ENTROPY_SLACK = 1e-3
 """How far above log(vocabulary size) an entropy may be (nats)."""
 
 
+def check_norm_adv_by_std(norm_adv_by_std: bool) -> None:
+    """Checks that the switch is one: the string 'False' counts as true.
+
+    Raises:
+        TypeError: It is not.
+    """
+    if not isinstance(norm_adv_by_std, bool):
+        raise TypeError(
+            f"norm_adv_by_std (algorithm.norm_adv_by_std_in_grpo) must be true or false (not quoted), "
+            f"got {norm_adv_by_std!r}"
+        )
+
+
 def check_shapes(response_mask: torch.Tensor, tensors: dict[str, torch.Tensor | None]) -> None:
     """Checks that all per-token inputs have one two-dimensional, non-empty shape and live on one device.
 

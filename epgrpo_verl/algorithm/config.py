@@ -100,9 +100,9 @@ class EPGRPOConfig:
         for name, (low, high) in self._FLOAT_RANGES.items():
             object.__setattr__(self, name, _checked_float(name, getattr(self, name), low, high))
         if self.advantage_clip is not None:
-            clip = _checked_float("advantage_clip", self.advantage_clip, 0.0, math.inf)
-            if clip == 0.0:
-                raise ValueError(f"{KEY_PREFIX}.advantage_clip must be above 0, or null for no clipping; got 0")
+            clip = _checked_float("advantage_clip", self.advantage_clip, -math.inf, math.inf)
+            if clip <= 0.0:
+                raise ValueError(f"{KEY_PREFIX}.advantage_clip must be above 0, or null for no clipping; got {clip:g}")
             object.__setattr__(self, "advantage_clip", clip)
 
     @classmethod

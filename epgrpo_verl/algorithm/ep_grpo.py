@@ -62,6 +62,7 @@ def ep_grpo_advantage(
     """
     config = EPGRPOConfig() if config is None else config
     eta = config.eta_at(step)
+    checks.check_norm_adv_by_std(norm_adv_by_std)
     _check_present(config, entropy, old_log_probs, ref_log_prob)
     inputs = TokenInputs(response_mask, entropy, old_log_probs, ref_log_prob, token_level_rewards)
     num_rows, device = len(response_mask), response_mask.device
@@ -79,7 +80,9 @@ def ep_grpo_advantage(
     votes = valid_row & (carrier == torch.arange(num_rows, device=device))
     stats = group_rewards(own_reward, votes, group, num_groups, config.zero_variance_atol)
     own_advantage = outcome_advantage(own_reward, votes, group, stats, norm_adv_by_std)
-    own_anchor = anchor(own_reward, own_advantage, votes, group, stats, config.reward_threshold, config.zero_variance)
+    own_anchor = anchor(
+        own_reward, votes, group, stats, config.reward_threshold, config.zero_variance_atol, config.zero_variance
+    )
     # Every output of a session has the session's outcome.
     reward, advantage, direction = (
         values[carrier].masked_fill(~valid_row, 0.0) for values in (own_reward, own_advantage, own_anchor)

@@ -5,7 +5,7 @@
 Rows are few and tokens many, so everything here works on per-row numbers, in float64.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,11 @@ def group_ids(index: Sequence[Any] | torch.Tensor, num_rows: int) -> tuple[torch
         (bs,) int64 group numbers on the CPU, and how many groups there are.
 
     Raises:
+        TypeError: `index` is no sequence, or holds something that cannot be compared as a key.
         ValueError: `index` is not one-dimensional or not of length bs.
     """
+    if not hasattr(index, "__getitem__") or isinstance(index, str | bytes | Mapping):
+        raise TypeError(f"index must hold one group key (verl's uid) for each row, got {type(index).__name__}")
     ndim = getattr(index, "ndim", 1)
     if ndim != 1 or len(index) != num_rows:
         shape = tuple(getattr(index, "shape", (len(index),)))
@@ -34,6 +37,10 @@ def group_ids(index: Sequence[Any] | torch.Tensor, num_rows: int) -> tuple[torch
             f"index must hold one group key (verl's uid) for each of the {num_rows} rows, got shape {shape}"
         )
     keys = index.tolist() if hasattr(index, "tolist") else index
+    for row, key in enumerate(keys):
+        # A tensor is equal to itself only, and NaN not even to that: each row would be a group of its own.
+        if not isinstance(key, Hashable) or isinstance(key, torch.Tensor) or key != key:
+            raise TypeError(f"index must hold strings or numbers, got {key!r} in row {row}")
     numbers: dict[Any, int] = {}
     ids = [numbers.setdefault(key, len(numbers)) for key in keys]
     return torch.tensor(ids, dtype=torch.int64), len(numbers)

@@ -30,6 +30,8 @@ ENTROPY_TOLERANCE = 0.5
 MAX_INCONSISTENT_SHARE = 0.05
 """A row with more than this share of inconsistent tokens, and at least `MIN_INCONSISTENT_TOKENS`, is not rounding."""
 MIN_INCONSISTENT_TOKENS = 2
+CERTAIN = -0.1
+"""An entropy of exactly 0 goes with log-probs above this (nats): one token has all the probability."""
 UNKNOWN_MAX_ENTROPY = math.log(2**20)
 """Stands in for log(vocabulary size) where that is unknown (nats)."""
 FIRST_LOG_RATIO = 0.1
@@ -96,6 +98,8 @@ def _check_same_tokens(
 ) -> None:
     low, high = entropy_bounds(log_probs.float().clamp(max=0.0), max_entropy or UNKNOWN_MAX_ENTROPY)
     bad = mask & ((entropy < low - ENTROPY_TOLERANCE) | (entropy > high + ENTROPY_TOLERANCE))
+    # The padding of another, shorter row.
+    bad |= mask & (entropy == 0) & (log_probs < CERTAIN)
     count, tokens = bad.sum(dim=1), mask.sum(dim=1)
     rows = (count >= MIN_INCONSISTENT_TOKENS) & (count > MAX_INCONSISTENT_SHARE * tokens)
     if rows.any():

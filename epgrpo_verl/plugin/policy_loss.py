@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from . import ESTIMATOR, EPGRPOPluginError
-from .preflight import base_loss, select
+from .preflight import base_loss, can_refresh, select
 
 SLOPE = "ep_grpo_progress_slope"
 """Name of the slope, (bs, T), in verl's data path from the trainer to the actor's workers."""
@@ -93,7 +93,7 @@ def wrap_register_policy_loss(wrapped: Callable[..., Any]) -> Callable[..., Any]
     def register_policy_loss(name: str, *args: Any, **kwargs: Any) -> Callable[[PolicyLoss], PolicyLoss]:
         def decorator(loss: PolicyLoss) -> PolicyLoss:
             registered = wrapped(name, *args, **kwargs)(loss)
-            if base_loss(name) is None:
+            if can_refresh(name):
                 wrapped(f"{ESTIMATOR}/{name}")(refreshed_loss(name))
             return registered
 
@@ -103,12 +103,12 @@ def wrap_register_policy_loss(wrapped: Callable[..., Any]) -> Callable[..., Any]
 
 
 def register_losses(core_algos: Any) -> None:
-    """Register ``ep_grpo``, and ``ep_grpo/<name>`` for every policy loss that verl has by now.
+    """Register ``ep_grpo``, and ``ep_grpo/<name>`` for every policy loss of verl that `can_refresh` takes.
 
     Args:
         core_algos: verl's module ``verl.trainer.ppo.core_algos``.
     """
-    names = [name for name in core_algos.POLICY_LOSS_REGISTRY if base_loss(name) is None]
+    names = [name for name in core_algos.POLICY_LOSS_REGISTRY if can_refresh(name)]
     register = getattr(core_algos.register_policy_loss, "__wrapped__", core_algos.register_policy_loss)
     for name in names:
         register(f"{ESTIMATOR}/{name}")(refreshed_loss(name))

@@ -11,7 +11,10 @@ from __future__ import annotations
 import functools
 import logging
 import sys
+from collections.abc import Mapping
 from typing import Any
+
+from omegaconf.errors import OmegaConfBaseException
 
 from ..algorithm import EPGRPOConfig
 from . import ESTIMATOR, EPGRPOPluginError
@@ -27,12 +30,29 @@ def warn_once(message: str) -> None:
 
 
 def select(config: Any, path: str, default: Any = None) -> Any:
-    """Read a dotted path from a DictConfig; a missing part anywhere on the way gives ``default``."""
-    node = config
+    """Read a dotted path from a config; a missing part anywhere on the way gives ``default``.
+
+    Args:
+        config: A DictConfig, a dict, or one of verl's config dataclasses.
+        path: Names with dots between them.
+        default: What a missing part or null gives.
+
+    Raises:
+        EPGRPOPluginError: A part on the way is a plain value, or the value cannot be resolved.
+    """
+    node, read = config, []
     for name in path.split("."):
-        if node is None or name not in node:
+        if node is None:
             return default
-        node = node[name]
+        if not isinstance(node, Mapping):  # verl's dataclasses are mappings too
+            raise EPGRPOPluginError(f"{'.'.join(read)} must be a section of settings, got {node!r}")
+        read.append(name)
+        try:
+            node = node[name]
+        except (KeyError, AttributeError):  # verl's dataclasses raise the latter
+            return default
+        except OmegaConfBaseException as error:
+            raise EPGRPOPluginError(f"{'.'.join(read)} cannot be read: {error}") from error
     return default if node is None else node
 
 
@@ -49,6 +69,14 @@ def base_loss(loss_mode: str | None) -> str | None:
     return base if prefix == ESTIMATOR and slash else None
 
 
+def can_refresh(loss: str) -> bool:
+    """Whether the policy-loss hook works over a policy loss of verl: not over itself, nor over the one of bypass mode.
+
+    The latter takes the rollout's log-probs for those of the policy before the update.
+    """
+    return base_loss(loss) is None and loss != "bypass_mode"
+
+
 def settings(algorithm_config: Any) -> tuple[EPGRPOConfig, PluginSettings]:
     """The section ``algorithm.ep_grpo``: the settings of the maths and those of the plugin; without it, the defaults.
 
@@ -60,7 +88,7 @@ def settings(algorithm_config: Any) -> tuple[EPGRPOConfig, PluginSettings]:
     """
     try:
         return split_settings(select(algorithm_config, ESTIMATOR))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OmegaConfBaseException) as error:
         raise EPGRPOPluginError(str(error)) from error
 
 
@@ -106,6 +134,11 @@ def _refuse_what_cannot_work(config: Any) -> None:
             "ep_grpo needs the token entropy of the actor's old-log-prob pass, which bypass mode skips. "
             "Set algorithm.rollout_correction.bypass_mode=False."
         )
+    norm_adv_by_std = select(config, "algorithm.norm_adv_by_std_in_grpo", True)
+    if not isinstance(norm_adv_by_std, bool):
+        raise EPGRPOPluginError(
+            f"algorithm.norm_adv_by_std_in_grpo must be true or false (not quoted), got {norm_adv_by_std!r}"
+        )
 
 
 def _check_policy_loss(config: Any, loss_mode: str) -> None:
@@ -118,11 +151,11 @@ def _check_policy_loss(config: Any, loss_mode: str) -> None:
     # A loss of the user's own may be registered in the actor's workers only.
     core_algos = sys.modules.get("verl.trainer.ppo.core_algos")
     if core_algos is not None and select(config, "actor_rollout_ref.model.external_lib") is None:
-        known = [name for name in core_algos.POLICY_LOSS_REGISTRY if base_loss(name) is None]
+        known = [name for name in core_algos.POLICY_LOSS_REGISTRY if can_refresh(name)]
         if base not in known:
             raise EPGRPOPluginError(
-                f"{key}={loss_mode}: verl has no policy loss {base!r}. Set {key}={ESTIMATOR}/<name> with one of: "
-                f"{', '.join(known)}."
+                f"{key}={loss_mode}: there is no policy loss {base!r} to refresh. "
+                f"Set {key}={ESTIMATOR}/<name> with one of: {', '.join(known)}."
             )
     if maths_config(config.algorithm).advantage_clip is not None:
         raise EPGRPOPluginError(

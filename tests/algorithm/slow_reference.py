@@ -31,8 +31,8 @@ DEFAULTS = {
 }
 
 
-def sign(x):
-    return (x > 0) - (x < 0)
+def sign(x, atol):
+    return 0 if abs(x) <= atol else math.copysign(1, x)
 
 
 def mean_and_population_std(values):
@@ -87,7 +87,8 @@ def slow_ep_grpo(
 
     # Equation 1, and which groups have collapsed.
     r = [math.fsum(rewards[i]) if valid[i] else 0.0 for i in rows]
-    A, collapsed, all_equal = [0.0 for _ in rows], [False for _ in rows], [False for _ in rows]
+    A, means = [0.0 for _ in rows], [0.0 for _ in rows]
+    collapsed, all_equal = [False for _ in rows], [False for _ in rows]
     for i in votes:
         members = [r[j] for j in votes if index[j] == index[i]]
         spread = float(np.float32(max(members)) - np.float32(min(members)))
@@ -97,6 +98,7 @@ def slow_ep_grpo(
         else:
             mean = math.fsum(members) / len(members)
             std = math.sqrt(math.fsum((x - mean) ** 2 for x in members) / (len(members) - 1))
+        means[i] = mean
         A[i] = (r[i] - mean) / (std + 1e-6) if norm_adv_by_std else r[i] - mean
         if len(members) > 1 and all_equal[i]:
             A[i] = 0.0
@@ -108,7 +110,8 @@ def slow_ep_grpo(
     d = [0.0 for _ in rows]
     for i in votes:
         equal_rule = all_equal[i] and c["zero_variance"]
-        d[i] = float(sign(r[i] - c["reward_threshold"]) if equal_rule else sign(A[i]))
+        compared_with = c["reward_threshold"] if equal_rule else means[i]
+        d[i] = float(sign(r[i] - compared_with, c["zero_variance_atol"]))
     r, A, d = ([x[carrier[i]] if valid[i] else 0.0 for i in rows] for x in (r, A, d))
 
     def scope_of(scope, i):

@@ -62,7 +62,7 @@ def test_unknown_key_names_the_nearest(key, near):
         ({"progress_eps": 2.0}, r"progress_eps must be between 1e-12 and 1"),
         ({"zero_variance_atol": -1e-9}, r"zero_variance_atol must be at least 0"),
         ({"advantage_clip": 0}, r"advantage_clip must be above 0, or null"),
-        ({"advantage_clip": -1.0}, r"advantage_clip must be at least 0"),
+        ({"advantage_clip": -1.0}, "advantage_clip must be above 0, or null for no clipping; got -1"),
         ({"gamma": math.nan}, r"gamma must be finite, got nan"),
         ({"reward_threshold": math.inf}, r"reward_threshold must be finite"),
         ({"entropy_scope": "token"}, r"entropy_scope must be one of group, batch, sequence; got 'token'"),

@@ -7,6 +7,7 @@ import torch
 
 from epgrpo_verl import EPGRPOConfig, ep_grpo_advantage
 from epgrpo_verl.algorithm import last_output_rows
+from epgrpo_verl.algorithm.groups import group_ids
 
 OFF = EPGRPOConfig(gate=False, progress=False, zero_variance=False)
 
@@ -80,6 +81,16 @@ def test_group_of_one_keeps_its_reward():
 def test_reward_at_the_mean_has_no_direction():
     result = outcome_only([0.0, 0.5, 1.0], config=EPGRPOConfig())
     assert result.anchor.tolist() == [-1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "rewards", [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9], [0.1, 0.1, 0.4, 0.7, 0.7], [0.2, 0.4, 0.5, 0.6, 0.8]], ids=str
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_rounding_of_a_mean_chooses_no_direction(rewards, dtype):
+    anchor = outcome_only(rewards, config=EPGRPOConfig(), dtype=dtype).anchor
+    middle = len(rewards) // 2
+    assert anchor.tolist() == [-1.0] * middle + [0.0] + [1.0] * middle
 
 
 def test_reward_at_the_threshold_has_no_direction_in_a_collapsed_group():
@@ -375,6 +386,28 @@ def test_length_of_the_index_is_checked(index):
     ones = torch.ones(2, 1)
     with pytest.raises(ValueError, match="group key .* for each of the 2 rows"):
         ep_grpo_advantage(ones, ones, ones, ones, ones, index)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (None, "got NoneType"),
+        ({0, 1, 2, 3}, "got set"),
+        ("abcd", "got str"),
+        (list(torch.tensor([0, 0, 1, 1])), r"got tensor\(0\) in row 0"),
+        ([0.0, 0.0, float("nan"), 1.0], "got nan in row 2"),
+        (["a", "a", ["b"], "b"], r"got \['b'\] in row 2"),
+    ],
+    ids=str,
+)
+def test_keys_that_form_no_groups_are_refused(index, message):
+    with pytest.raises(TypeError, match=f"index must hold .*{message}"):
+        group_ids(index, 4)
+
+
+def test_a_quoted_switch_is_refused():
+    with pytest.raises(TypeError, match="norm_adv_by_std_in_grpo.* must be true or false"):
+        outcome_only([0.0, 1.0], norm_adv_by_std="False")
 
 
 def test_missing_inputs_are_named_unless_their_part_is_off():

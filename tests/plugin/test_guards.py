@@ -89,6 +89,17 @@ def test_two_rows_of_unequal_length_swapped_in_one_field_are_caught(sampled, fie
     estimate(sampled, OFF)
 
 
+def test_the_padding_of_a_shorter_row_is_caught_where_entropies_are_alike(sampled):
+    """A policy close to uniform, for which the bounds alone say nothing."""
+    mask = sampled["response_mask"]
+    uniform = torch.full(mask.shape, math.log(VOCABULARY))
+    sampled |= {"entropy": uniform * mask, "old_log_probs": -uniform * mask, "ref_log_prob": -uniform * mask}
+    estimate(sampled, max_entropy=math.log(VOCABULARY))
+    sampled["entropy"][[0, 1]] = sampled["entropy"][[1, 0]]
+    with pytest.raises(EPGRPOPluginError, match="in row 0"):
+        estimate(sampled, max_entropy=math.log(VOCABULARY))
+
+
 def test_entropy_in_the_order_of_another_micro_batch_split_is_caught(sampled):
     """What dynamic batch size did in verl <= 0.4: log-probs put back in order, entropy left sorted by length."""
     order = sampled["response_mask"].sum(dim=1).argsort()

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 import verl.trainer.main_ppo as main_ppo
 from hydra import compose, initialize_config_dir
+from verl.trainer.config import AlgoConfig
 from verl.trainer.ppo.utils import need_critic
 from verl.utils.config import validate_config
 
+from epgrpo_verl import EPGRPOConfig
 from epgrpo_verl.plugin import EPGRPOPluginError, preflight
+from epgrpo_verl.plugin.settings import PluginSettings
 
 LOSS_MODE = "actor_rollout_ref.actor.policy_loss.loss_mode"
 
@@ -63,7 +66,16 @@ def test_without_the_progress_term_no_reference_is_needed(verl_config):
         ("+algorithm.ep_grpo.num_bucket=20", "did you mean algorithm.ep_grpo.num_buckets"),
         ("+algorithm.ep_grpo.num_buckets=0", "algorithm.ep_grpo.num_buckets must be between 1 and"),
         ("+algorithm.ep_grpo.gate='true'", "algorithm.ep_grpo.gate must be true or false"),
-        (f"{LOSS_MODE}=ep_grpo/gpso", f"no policy loss 'gpso'. Set {LOSS_MODE}=ep_grpo/<name> with one of: vanilla, "),
+        ("algorithm.norm_adv_by_std_in_grpo='False'", "algorithm.norm_adv_by_std_in_grpo must be true or false"),
+        ("+algorithm.ep_grpo=???", "cannot be read: Missing mandatory value: algorithm.ep_grpo"),
+        ("+algorithm.ep_grpo.gamma=???", "algorithm.ep_grpo.gamma"),
+        ("+algorithm.ep_grpo.gamma=${nope}", "nope"),
+        ("algorithm.rollout_correction=true", "algorithm.rollout_correction must be a section of settings, got True"),
+        (f"{LOSS_MODE}=ep_grpo/bypass_mode", "no policy loss 'bypass_mode' to refresh"),
+        (
+            f"{LOSS_MODE}=ep_grpo/gpso",
+            f"no policy loss 'gpso' to refresh. Set {LOSS_MODE}=ep_grpo/<name> with one of: vanilla, ",
+        ),
         (
             f"{LOSS_MODE}=ep_grpo +algorithm.ep_grpo.advantage_clip=2.0",
             f"Set algorithm.ep_grpo.advantage_clip=null, or {LOSS_MODE}=vanilla",
@@ -126,6 +138,11 @@ def test_a_config_that_works_against_ep_grpo_is_warned_about_once(verl_config, o
 def test_knobs_arrive_through_hydra(verl_config):
     config = verl_config("algorithm.adv_estimator=ep_grpo", "+algorithm.ep_grpo.num_buckets=20")
     assert preflight.maths_config(config.algorithm).num_buckets == 20
+
+
+def test_verls_own_dataclass_can_be_read():
+    assert preflight.settings(AlgoConfig()) == (EPGRPOConfig(), PluginSettings())
+    assert preflight.select(AlgoConfig(norm_adv_by_std_in_grpo=False), "norm_adv_by_std_in_grpo") is False
 
 
 def test_the_section_of_a_verl_that_has_ep_grpo_itself_can_be_read(verl_config):
