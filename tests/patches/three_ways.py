@@ -75,10 +75,10 @@ def run_with_plugin(code: str, *args: str, path: str, cwd: Path) -> None:
 @pytest.fixture
 def cases(make_batch) -> list:
     """(tensors, uid, config) for every setting and several batches."""
-    rewards = [(0.0, 1.0), (-1.0, 1.0), (0.0, 0.25, 0.5, 1.0)]
+    rewards = [(0.0, 1.0), (-1.0, 1.0), (0.0, 0.25, 0.5, 1.0), (0.1, 0.2, 0.3)]
     out = []
     for seed, (settings, norm) in enumerate(itertools.product(SETTINGS, [True, False])):
-        batch = make_batch(seed, rollouts=1 + seed % 5, rewards=rewards[seed % 3])
+        batch = make_batch(seed, rollouts=1 + seed % 5, rewards=rewards[seed % 4])
         tensors = {name: getattr(batch, name) for name in TENSORS}
         # Both log-probs below 0, as the plugin checks; their difference stays.
         for name in ("old_log_probs", "ref_log_prob"):
