@@ -48,6 +48,12 @@ SUBCOMMANDS: dict[str, Subcommand] = {
         needs=("verl", "hydra", "ray"),
         install="verl",
     ),
+    "merge": Subcommand(
+        "epgrpo_verl.merge.command",
+        "Turn a checkpoint of verl into a Hugging Face folder, LoRA fused, and prove it.",
+        needs=("verl", "transformers", "accelerate"),
+        install="verl",
+    ),
     "prepare": Subcommand(
         "epgrpo_verl.data.cli",
         "Make parquet files for verl from published problems.",
