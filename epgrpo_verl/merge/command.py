@@ -190,6 +190,9 @@ def _check_model(model: torch.nn.Module, trained: Any) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silences the remarks of verl and transformers, which run through the progress bar."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():

@@ -90,7 +90,8 @@ def _accounted(found: Comparison) -> Check:
 
 def _adapter(trained: Trained, found: Comparison) -> Check:
     scaling, count = trained.scaling, len(trained.layout.factors)
-    text = f"rank {scaling.rank}, alpha {scaling.alpha:g} ({scaling.source}), on {count} weights"
+    text = f"rank {scaling.rank}, alpha {scaling.alpha:g} ({scaling.source}), scaling {scaling.value:g}"
+    text += f", on {count} weights"
     if len(found.untrained) == count:
         return failed("adapter", f"{text}. B is 0 in all of them: the adapter was never trained.")
     if found.untrained:
