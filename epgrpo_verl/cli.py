@@ -60,6 +60,11 @@ SUBCOMMANDS: dict[str, Subcommand] = {
         needs=("pyarrow", "math_verify"),
         install="pyarrow math-verify huggingface_hub transformers",
     ),
+    "report": Subcommand(
+        "epgrpo_verl.view.report",
+        "Draw the curves of runs from verl's own logs, as a picture and a page.",
+        needs=("matplotlib", "jinja2"),
+    ),
 }
 
 
