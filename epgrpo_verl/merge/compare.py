@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import EllipsisType
 
 import torch
 
+from .lora import fuse
 from .trained import Trained
 
 EXACT = torch.float64
+BLOCK = 2**24
+"""Numbers compared at once."""
 
 
 @dataclass
@@ -81,57 +85,74 @@ def compare(
 def _compare_one(found: Comparison, trained: Trained, name: str, written: torch.Tensor) -> None:
     found.tensors += 1
     found.dtypes.add(written.dtype)
-    before, after = trained.before(name), trained.after(name, EXACT)
-    if not written.shape == before.shape == after.shape:
+    stored, before = trained.stored(name), trained.before(name)
+    if not written.shape == before.shape == stored.shape:
         found.reshaped.append(name)
         return
     if not written.is_floating_point():
-        if not torch.equal(written, after):
+        if not torch.equal(written, stored):
             found.deviating.append(name)
         return
     if not torch.isfinite(written).all():
         found.not_finite.append(name)
         return
-    deviation = (written.to(EXACT) - after).abs()
-    worst = deviation.max().item() if deviation.numel() else 0.0
-    found.deviation = max(found.deviation, worst)
-    if name in trained.layout.factors:
+    adapter = (*trained.factors(name), trained.scaling.value) if name in trained.layout.factors else None
+    worst, change, deviates, changed = 0.0, 0.0, False, False
+    for rows in _blocks(written):
+        after, bound = exact(stored[rows], adapter, rows, written.dtype)
+        deviation = (written[rows].to(EXACT) - after).abs()
+        worst = max(worst, deviation.max().item())
+        deviates |= bool((deviation > bound).any())
+        change = max(change, (after - before[rows].to(EXACT)).abs().max().item())
+        changed |= not torch.equal(written[rows], before[rows].to(written.dtype))
+    found.deviation, found.change = max(found.deviation, worst), max(found.change, change)
+    for names, holds in ((found.deviating, deviates), (found.changed, changed), (found.moved, change > 0)):
+        if holds:
+            names.append(name)
+    if adapter is not None:
         found.fused.append(name)
         found.fused_deviation = max(found.fused_deviation, worst)
-        if not trained.factors(name)[1].any():
+        if not adapter[1].any():
             found.untrained.append(name)
-    elif trained.scaling is not None and name in trained.layout.weights:
-        stored = trained.stored(name)
-        if not torch.equal(stored, before.to(stored.dtype)):
-            found.drifted.append(name)
-    if (deviation > rounding_bound(trained, name, after, written.dtype)).any():
-        found.deviating.append(name)
-    if not torch.equal(written, before.to(written.dtype)):
-        found.changed.append(name)
-    if not torch.equal(after, before.to(EXACT)):
-        found.moved.append(name)
-        found.change = max(found.change, (after - before.to(EXACT)).abs().max().item())
+    elif trained.scaling is not None and not torch.equal(stored, before.to(stored.dtype)):
+        found.drifted.append(name)
 
 
-def rounding_bound(trained: Trained, name: str, after: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The largest deviation that one rounding to ``dtype`` and the float32 arithmetic of the fusing can cause.
+def _blocks(tensor: torch.Tensor) -> Iterator[slice | EllipsisType]:
+    """Rows of a tensor in blocks of a size that float64 copies of them need little memory."""
+    if tensor.ndim == 0:
+        yield ...
+    elif tensor.numel():
+        rows = max(1, BLOCK * tensor.shape[0] // tensor.numel())
+        yield from (slice(start, start + rows) for start in range(0, tensor.shape[0], rows))
 
-    Half a unit in the last place of the value, ``eps / 2 * |W + s B A|``, or half the smallest subnormal number; and
-    for a sum of rank + 1 terms in float32 ``(rank + 2) eps32 (|W| + s |B| |A|)``.
+
+def exact(
+    weight: torch.Tensor,
+    adapter: tuple[torch.Tensor, torch.Tensor, float] | None,
+    rows: slice | EllipsisType,
+    dtype: torch.dtype,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The trained value in float64, and how far a written one may be from it.
+
+    The largest deviation that one rounding to ``dtype`` and the float32 arithmetic of the fusing can cause is half a
+    unit in the last place of the value, ``eps / 2 * |W + s B A|``, or of the smallest normal number, and for a sum of
+    rank + 1 terms in float32 ``(rank + 2) eps32 (|W| + s |B| |A|)``.
 
     Args:
-        trained: What was trained.
-        name: Of the tensor.
-        after: The exact value, float64.
+        weight: Rows of W.
+        adapter: A of shape (rank, in), the whole B of shape (out, rank), and the scaling s; None without an adapter.
+        rows: Which rows of B belong to the weight.
         dtype: Of the written tensor.
 
     Returns:
-        Float64, of the shape of ``after``.
+        Value and bound, both float64 and of the shape of ``weight``.
     """
     info = torch.finfo(dtype)
-    bound = 0.5 * info.eps * after.abs() + info.smallest_normal * info.eps
-    if name in trained.layout.factors:
-        a, b = (factor.to(EXACT).abs() for factor in trained.factors(name))
-        terms = trained.stored(name).to(EXACT).abs() + trained.scaling.value * (b @ a)
-        bound += (trained.scaling.rank + 2) * torch.finfo(torch.float32).eps * terms
-    return 1.01 * bound
+    after, arithmetic = weight.to(EXACT), 0.0
+    if adapter is not None:
+        a, b, scaling = adapter[0].to(EXACT), adapter[1][rows].to(EXACT), adapter[2]
+        terms = after.abs() + scaling * (b.abs() @ a.abs())
+        arithmetic = (a.shape[0] + 2) * torch.finfo(torch.float32).eps * terms
+        after = fuse(weight, a, b, scaling, EXACT)
+    return after, 1.01 * (0.5 * info.eps * after.abs() + info.smallest_normal * info.eps + arithmetic)

@@ -70,9 +70,12 @@ def report_command(
 def _named(run: str) -> tuple[str | None, Log]:
     from epgrpo_verl.view.logs import load_run
 
-    name, equals, path = run.partition("=")
-    if equals and not Path(run).expanduser().exists():
-        if not name:
-            raise ValueError(f"{run}: no name before the =")
-        return name, load_run(Path(path).expanduser())
-    return None, load_run(Path(run).expanduser())
+    if Path(run).expanduser().exists() or "=" not in run:
+        return None, load_run(Path(run).expanduser())
+    parts = run.split("=")
+    splits = [("=".join(parts[:end]), Path("=".join(parts[end:])).expanduser()) for end in range(1, len(parts))]
+    # Both name and path may hold a =: the first place that makes a path which exists is meant.
+    name, path = next((split for split in splits if split[1].exists()), splits[0])
+    if not name:
+        raise ValueError(f"{run}: no name before the =")
+    return name, load_run(path)

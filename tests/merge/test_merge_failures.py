@@ -241,7 +241,9 @@ def test_an_interrupt_leaves_nothing(lora, tmp_path, monkeypatch):
 # The proof itself: what it must notice in a folder.
 
 
-def test_one_wrong_number_is_noticed(lora):
+@pytest.mark.parametrize("block", [2**24, 100], ids=["whole", "in blocks"])
+def test_one_wrong_number_is_noticed(lora, monkeypatch, block):
+    monkeypatch.setattr("epgrpo_verl.merge.compare.BLOCK", block)
     trained = read_trained(lora[1], None)
     right = {name: trained.after(name, torch.float32) for name in trained.names}
     assert not compare(trained, right, {}).deviating
