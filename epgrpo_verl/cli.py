@@ -50,7 +50,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     ),
     "merge": Subcommand(
         "epgrpo_verl.merge.command",
-        "Turn a checkpoint of verl into a Hugging Face folder, LoRA fused, and prove it.",
+        "Make a proven Hugging Face folder of a checkpoint.",
         needs=("verl", "transformers", "accelerate"),
         install="verl",
     ),
@@ -62,7 +62,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     ),
     "report": Subcommand(
         "epgrpo_verl.view.report",
-        "Draw the curves of runs from verl's own logs, as a picture and a page.",
+        "Draw the curves of runs from verl's own logs.",
         needs=("matplotlib", "jinja2"),
     ),
 }

@@ -30,7 +30,11 @@ Dtype = Enum("Dtype", {name: name for name in ("auto", "bfloat16", "float16", "f
 @app.command("merge", no_args_is_help=True)
 def merge_command(
     checkpoint: Annotated[
-        Path, typer.Argument(help="global_step_N of verl's FSDP engine, its actor folder, or the folder of all steps.")
+        Path,
+        typer.Argument(
+            metavar="CHECKPOINT",
+            help="global_step_N of verl's FSDP engine, its actor folder, or the folder of all steps.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The Hugging Face folder to write.")],
     base: Annotated[

@@ -22,7 +22,7 @@ def report_command(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...", help="A folder or a log file of verl, or NAME=PATH. Runs of one name are its seeds."
+            metavar="RUN", help="A folder or a log file of verl, or NAME=PATH. Runs of one name are its seeds."
         ),
     ],
     out: Annotated[Path, typer.Option(help=f"Folder that gets {PNG} and {HTML}.")] = Path("report"),
