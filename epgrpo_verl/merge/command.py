@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 import typer
@@ -20,6 +20,9 @@ from rich.progress import Progress
 from epgrpo_verl.doctor.report import Check, Status, as_json, show, worst
 
 from .errors import MergeError
+
+if TYPE_CHECKING:
+    from .trained import Trained
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -179,7 +182,7 @@ def _choose_dtype(wanted: str, *sources: Mapping[str, torch.Tensor] | None) -> t
     return max(set(dtypes), key=dtypes.count)
 
 
-def _check_model(model: torch.nn.Module, trained: Any) -> None:
+def _check_model(model: torch.nn.Module, trained: Trained) -> None:
     """Refuses, before anything is written, what the equation does not hold for."""
     for name in trained.layout.factors:
         path = name.rpartition(".")[0]
