@@ -13,12 +13,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
-from epgrpo_verl.view.curves import PANELS
+from epgrpo_verl.view.curves import PANELS, draw
 from epgrpo_verl.view.logs import Log, load_run
-from epgrpo_verl.view.metrics import REWARD, ZERO_VARIANCE, Metrics
+from epgrpo_verl.view.metrics import REWARD, STEP_SECONDS, ZERO_VARIANCE, Metrics
 from epgrpo_verl.view.report import HTML, PNG, app
 from epgrpo_verl.view.report_page import cells, html, make_report, remarks
 from epgrpo_verl.view.seeds import name_of, over_seeds
@@ -176,6 +177,17 @@ def test_validation_metrics_get_panels_of_their_own():
     metrics = Metrics({1: {REWARD: 0.1}, 2: {REWARD: 0.2, "val-core/aime24/acc/mean@16": 0.3, "val-aux/x": 1.0}})
     report = make_report([("run", Log(Path("run"), "file", metrics))])
     assert [panel.metric for panel in report.panels] == [REWARD, "val-core/aime24/acc/mean@16"]
+
+
+def test_a_slow_first_step_does_not_flatten_the_others():
+    axes = Figure().subplots()
+    panel = next(panel for panel in PANELS if panel.metric == STEP_SECONDS)
+    draw(
+        axes,
+        panel,
+        {"run": Metrics({step: {STEP_SECONDS: seconds} for step, seconds in ((1, 90.0), (2, 3.0), (3, 4.0))})},
+    )
+    assert axes.get_ylim() == pytest.approx((0, 4.6))
 
 
 def test_smoothing_can_be_turned_off():
