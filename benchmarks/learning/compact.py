@@ -1,0 +1,129 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept of a run: a few metrics per step, in a file small enough to commit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from epgrpo_verl.view.metrics import REWARD, Metrics, load_metrics
+
+ZERO_VARIANCE = "groups/zero_variance_share"
+ALL_WRONG = "groups/all_wrong_share"
+ALL_RIGHT = "groups/all_right_share"
+"""Counted from the rewards that verl dumps, because without EP-GRPO nothing logs them."""
+
+KEPT = (
+    REWARD,
+    "actor/grad_norm",
+    "actor/entropy",
+    "response_length/mean",
+    "timing_s/step",
+    "timing_s/adv",
+    "timing_s/ref",
+    "ep_grpo/zero_variance_tokens/share",
+    "ep_grpo/sign_flips/share",
+    "ep_grpo/gate/mean",
+    "ep_grpo/log_ratio/std",
+)
+"""Metrics of verl's log that are kept where they are logged."""
+HELD_OUT = "held_out/accuracy"
+"""verl's ``val-core/<data source>/acc/mean@1``, renamed so that tasks share the name."""
+
+DIGITS = 5
+"""Significant digits that are kept."""
+EQUAL = 1e-6
+"""Rewards closer than this are equal, as for ``zero_variance_atol``."""
+
+Series = dict[str, dict[int, float]]
+"""Metric to step to value."""
+
+
+def group_shares(rewards: Mapping[str, Iterable[float]]) -> dict[str, float]:
+    """Gives the shares of groups with equal rewards, and of those with all 0 and all 1.
+
+    Args:
+        rewards: Group to the rewards of its responses, 0 or 1.
+    """
+    groups = [list(values) for values in rewards.values()]
+    equal = [values for values in groups if max(values) - min(values) <= EQUAL]
+    return {
+        ZERO_VARIANCE: len(equal) / len(groups),
+        ALL_WRONG: sum(values[0] < 0.5 for values in equal) / len(groups),
+        ALL_RIGHT: sum(values[0] > 0.5 for values in equal) / len(groups),
+    }
+
+
+def read_rollouts(file: Path) -> dict[str, list[float]]:
+    """Reads the rewards of a step from verl's ``trainer.rollout_data_dir``, by group.
+
+    verl writes a key ``<group>_<sample>_<output>`` under the name uid.
+    """
+    rewards: dict[str, list[float]] = defaultdict(list)
+    for line in file.read_text().splitlines():
+        record = json.loads(line)
+        rewards[record["uid"].rsplit("_", 2)[0]].append(float(record["score"]))
+    return dict(rewards)
+
+
+def select(metrics: Metrics) -> Series:
+    """Picks the metrics that are kept out of a run's log."""
+    series: Series = {}
+    for name in KEPT:
+        steps, values = metrics.series(name)
+        if steps:
+            series[name] = dict(zip(steps, values, strict=True))
+    for step, values in metrics.steps.items():
+        for name, value in values.items():
+            if name.startswith("val-core/") and name.endswith("/acc/mean@1"):
+                series.setdefault(HELD_OUT, {})[step] = float(value)
+    return series
+
+
+def compact(out: Path, steps: int) -> Series:
+    """Reads what a finished run left in its folder.
+
+    Args:
+        out: The run's folder.
+        steps: Steps that the run should have.
+
+    Raises:
+        ValueError: A step is missing, or is no finite number.
+        FileNotFoundError: The run wrote no metrics.
+    """
+    series = select(load_metrics(out))
+    wanted = list(range(1, steps + 1))
+    if list(series.get(REWARD, {})) != wanted:
+        raise ValueError(f"{out}: {REWARD} was logged for {len(series.get(REWARD, {}))} of {steps} steps")
+    for step in wanted:
+        for name, share in group_shares(read_rollouts(out / "rollouts" / f"{step}.jsonl")).items():
+            series.setdefault(name, {})[step] = share
+    return series
+
+
+def dump(series: Series) -> str:
+    """Writes a line of JSON per metric: its name, its steps and its values."""
+    lines = []
+    for name, values in series.items():
+        rounded = [float(f"{value:.{DIGITS}g}") for value in values.values()]
+        lines.append(json.dumps({"metric": name, "steps": list(values), "values": rounded}, separators=(",", ":")))
+    return "\n".join(lines) + "\n"
+
+
+def load(text: str) -> Series:
+    """Reads what :func:`dump` wrote.
+
+    Raises:
+        ValueError: A value is no finite number, or there are more values than steps.
+    """
+    series: Series = {}
+    for line in text.splitlines():
+        record = json.loads(line)
+        if not all(math.isfinite(value) for value in record["values"]):
+            raise ValueError(f"{record['metric']}: a value is not a finite number")
+        series[record["metric"]] = dict(zip(record["steps"], record["values"], strict=True))
+    return series
