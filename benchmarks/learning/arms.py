@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 BASELINE = "grpo"
+PRIMARY = "ep_grpo"
+"""The arm whose comparison with the baseline is the question; all others explain it."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _set(key: str, value: object) -> str:
 
 
 GRPO = Arm(BASELINE, estimator="grpo")
-EP_GRPO = Arm("ep_grpo")
+EP_GRPO = Arm(PRIMARY)
 
 STUDIES: dict[str, tuple[Arm, ...]] = {
     # The paper's comparison and its ablations.

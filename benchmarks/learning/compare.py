@@ -1,0 +1,172 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the arms of one task with GRPO, seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.learning import stats
+from benchmarks.learning.arms import BASELINE, PRIMARY
+from benchmarks.learning.compact import ALL_WRONG, HELD_OUT, ZERO_VARIANCE
+from benchmarks.learning.store import Stored
+from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS
+
+ALPHA = 0.05
+
+Seeds = Mapping[int, Stored]
+"""Seed to the finished run of one arm on one task."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An arm less GRPO in one number per run, over the seeds that both have.
+
+    Attributes:
+        count: Seeds that were paired, n.
+        mean: Mean difference.
+        interval: Bootstrap interval of the mean; None with one seed.
+        p: Exact two-sided sign-flip test.
+        p_adjusted: The same, adjusted by Holm's method for the number of arms that were tried. EP-GRPO itself is the
+            one comparison that was named beforehand, so there it is ``p``.
+    """
+
+    count: int
+    mean: float
+    interval: tuple[float, float] | None
+    p: float
+    p_adjusted: float
+
+    @property
+    def verdict(self) -> str:
+        """What may be said about it."""
+        if self.interval is None:
+            return "one seed: nothing can be said"
+        low, high = self.interval
+        if low <= 0 <= high:
+            return "no difference seen"
+        side = "higher" if self.mean > 0 else "lower"
+        return f"{side} than GRPO" if self.p_adjusted <= ALPHA else f"{side} in these seeds, not significant"
+
+
+@dataclass(frozen=True)
+class ArmSummary:
+    """An arm on a task over its seeds.
+
+    Attributes:
+        arm: Its name.
+        seeds: The seeds.
+        final: Final reward of each seed.
+        area: Area under the learning curve of each seed.
+        reached: Step at which each seed reached the task's level; None if it did not.
+        held_out: Greedy accuracy on the test problems after the last step, of each seed.
+        zero_variance: Mean share of groups with equal rewards, over all steps and seeds.
+        all_wrong_first: Share of groups that are all wrong in the first step, over seeds.
+        recovered: Mean share of recovered tokens; None where it is not logged.
+        step_seconds: Median seconds of a step, over all steps and seeds.
+        adv_share: Share of the advantage in the time of a step, by their sums, without the first step.
+        final_difference: Paired with GRPO; None for GRPO itself, or without a common seed.
+        area_difference: The same for the area.
+    """
+
+    arm: str
+    seeds: list[int]
+    final: list[float]
+    area: list[float]
+    reached: list[int | None]
+    held_out: list[float]
+    zero_variance: float
+    all_wrong_first: float
+    recovered: float | None
+    step_seconds: float
+    adv_share: float
+    final_difference: Difference | None = None
+    area_difference: Difference | None = None
+
+
+def rewards_of(stored: Stored) -> list[float]:
+    """Gives a run's mean reward per training step."""
+    return list(stored.series[REWARD].values())
+
+
+def differences(arm: Mapping[int, float], baseline: Mapping[int, float]) -> list[float]:
+    """Gives the differences of the seeds that both have, in the order of the seeds."""
+    return [arm[seed] - baseline[seed] for seed in sorted(arm.keys() & baseline.keys())]
+
+
+def _compare(values: Mapping[str, Mapping[int, float]]) -> dict[str, Difference]:
+    """Compares every arm with GRPO in one statistic, given by arm and seed."""
+    paired = {name: differences(arm, values.get(BASELINE, {})) for name, arm in values.items() if name != BASELINE}
+    paired = {name: found for name, found in paired.items() if found}
+    p_values = {name: stats.sign_flip_p(found) for name, found in paired.items()}
+    secondary = [name for name in p_values if name != PRIMARY]
+    adjusted = p_values | dict(zip(secondary, stats.holm([p_values[name] for name in secondary]), strict=True))
+    return {
+        name: Difference(
+            count=len(found),
+            mean=float(np.mean(found)),
+            interval=stats.bootstrap_interval(found) if len(found) > 1 else None,
+            p=p_values[name],
+            p_adjusted=adjusted[name],
+        )
+        for name, found in paired.items()
+    }
+
+
+def _mean(runs: Sequence[Stored], name: str) -> float | None:
+    values = [value for run in runs for value in run.series.get(name, {}).values()]
+    return float(np.mean(values)) if values else None
+
+
+def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
+    """Summarizes the arms of one task.
+
+    Args:
+        arms: Arm to seed to run, all of the same number of steps.
+        level: Reward for ``steps_to_reach``.
+    """
+    last = {name: {s: stats.final_reward(rewards_of(run)) for s, run in seeds.items()} for name, seeds in arms.items()}
+    area = {
+        name: {s: stats.area_under_curve(rewards_of(run)) for s, run in seeds.items()} for name, seeds in arms.items()
+    }
+    final_differences, area_differences = _compare(last), _compare(area)
+    summaries = []
+    for name, seeds in arms.items():
+        runs = [seeds[seed] for seed in sorted(seeds)]
+        steps = [value for run in runs for value in run.series[STEP_SECONDS].values()]
+        timed = [(run.series["timing_s/adv"], run.series[STEP_SECONDS]) for run in runs]
+        later = [(adv[step], all_[step]) for adv, all_ in timed for step in list(all_)[1:]]
+        summaries.append(
+            ArmSummary(
+                arm=name,
+                seeds=sorted(seeds),
+                final=[last[name][seed] for seed in sorted(seeds)],
+                area=[area[name][seed] for seed in sorted(seeds)],
+                reached=[stats.steps_to_reach(rewards_of(run), level) for run in runs],
+                held_out=[list(run.series[HELD_OUT].values())[-1] for run in runs],
+                zero_variance=_mean(runs, ZERO_VARIANCE),
+                all_wrong_first=float(np.mean([next(iter(run.series[ALL_WRONG].values())) for run in runs])),
+                recovered=_mean(runs, RECOVERED_TOKENS),
+                step_seconds=float(np.median(steps)),
+                adv_share=sum(adv for adv, _ in later) / sum(seconds for _, seconds in later),
+                final_difference=final_differences.get(name),
+                area_difference=area_differences.get(name),
+            )
+        )
+    return summaries
+
+
+def unequal_starts(arms: Mapping[str, Seeds]) -> list[int]:
+    """Gives the seeds whose arms do not start alike.
+
+    With the same model, problems and seeds of the rollouts the first step's reward is the same in all arms, since
+    nothing has been updated yet. So is the hash of model and problems.
+    """
+    starts: dict[int, set[tuple[str, float]]] = {}
+    for seeds in arms.values():
+        for seed, run in seeds.items():
+            starts.setdefault(seed, set()).add((run.data, rewards_of(run)[0]))
+    return sorted(seed for seed, found in starts.items() if len(found) > 1)

@@ -1,0 +1,202 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and curves of the runs that are finished."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from benchmarks.learning import stats
+from benchmarks.learning.arms import BASELINE, STUDIES, TASKS, Task
+from benchmarks.learning.compare import ArmSummary, Difference, Seeds, summarize, unequal_starts
+from benchmarks.learning.curves import plot
+from benchmarks.learning.store import Stored, read
+
+HEADER = (
+    "arm",
+    "n",
+    f"final reward (last {stats.LAST_STEPS})",
+    "less GRPO",
+    "p",
+    "area under the curve",
+    "less GRPO",
+    "p",
+    "steps to level",
+    "held-out",
+    "zero-variance groups",
+    "recovered tokens",
+    "s/step",
+    "adv of a step",
+)
+
+
+def load_results(folder: Path, task: str, arms: Sequence[str], seeds: int | None = None) -> dict[str, Seeds]:
+    """Reads the finished runs of a task.
+
+    Args:
+        folder: The results folder.
+        task: Name of the task.
+        arms: Names of the arms that are wanted, in this order; those without a run are left out.
+        seeds: Only seeds below this.
+    """
+    found: dict[str, Seeds] = {}
+    for arm in arms:
+        files = {int(file.stem.removeprefix("seed")): file for file in (folder / task / arm).glob("seed*.json")}
+        if chosen := {seed: read(files[seed]) for seed in sorted(files) if seeds is None or seed < seeds}:
+            found[arm] = chosen
+    return found
+
+
+def _interval(values: Sequence[float]) -> str:
+    if len(values) < 2:
+        return f"{np.mean(values):.3f}"
+    low, high = stats.bootstrap_interval(values)
+    return f"{np.mean(values):.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _difference(difference: Difference | None) -> tuple[str, str]:
+    if difference is None:
+        return "", ""
+    interval = "" if difference.interval is None else " [{:+.3f}, {:+.3f}]".format(*difference.interval)
+    p = f"{difference.p:.3f}"
+    if difference.p_adjusted != difference.p:
+        p += f" ({difference.p_adjusted:.3f})"
+    return f"{difference.mean:+.3f}{interval}: {difference.verdict}", p
+
+
+def _reached(summary: ArmSummary) -> str:
+    count = sum(step is not None for step in summary.reached)
+    median = stats.median_steps(summary.reached)
+    return f"{'not reached' if median is None else f'{median:g}'} ({count} of {len(summary.reached)})"
+
+
+def row(summary: ArmSummary) -> list[str]:
+    """Writes an arm as the cells below :data:`HEADER`."""
+    return [
+        summary.arm,
+        str(len(summary.seeds)),
+        _interval(summary.final),
+        *_difference(summary.final_difference),
+        _interval(summary.area),
+        *_difference(summary.area_difference),
+        _reached(summary),
+        _interval(summary.held_out),
+        f"{summary.zero_variance:.0%}",
+        "" if summary.recovered is None else f"{summary.recovered:.0%}",
+        f"{summary.step_seconds:.2f}",
+        f"{summary.adv_share:.1%}",
+    ]
+
+
+def notes(task: Task, arms: dict[str, Seeds], summaries: Sequence[ArmSummary]) -> list[str]:
+    """Says what a reader has to know about the numbers of a table."""
+    runs = [run for seeds in arms.values() for run in seeds.values()]
+    paired = [s.final_difference.count for s in summaries if s.final_difference is not None]
+    texts = [
+        f"{runs[0].settings['steps']} steps; level for 'steps to level': {task.level:g}, median over seeds.",
+        f"In the first step {summaries[0].all_wrong_first:.0%} of the groups were all wrong ({summaries[0].arm}).",
+        "Intervals: 95 %, percentile bootstrap over seeds, too narrow with so few. p: exact two-sided sign-flip test on "
+        "the differences to GRPO of the same seed; in brackets adjusted by Holm's method for the number of arms.",
+    ]
+    if paired:
+        n = min(paired)
+        texts.append(f"With n = {n} paired seeds p cannot be below {stats.smallest_p(n):.3g}.")
+    if seeds := unequal_starts(arms):
+        texts.append(f"WARNING: the arms do not start alike in seeds {', '.join(map(str, seeds))}: not a fair pair.")
+    if len({len(seeds) for seeds in arms.values()}) > 1:
+        texts.append("Arms have different numbers of seeds: the grid is not finished.")
+    texts += [f"Runs with {text}." for text in provenance(runs)]
+    return texts
+
+
+def provenance(runs: Sequence[Stored]) -> list[str]:
+    """Lists the versions and machines that runs came from, one line each."""
+    found = {}
+    for run in runs:
+        about = run.about
+        packages = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+        machine = f"{about['machine']['cores']} cores, {about['machine']['architecture']}"
+        key = (about["code"], packages, machine)
+        found.setdefault(key, about["commit"])
+    return [
+        f"{packages}; {machine}; commit {commit}, source {code}" for (code, packages, machine), commit in found.items()
+    ]
+
+
+def _check(folder: Path, arms: dict[str, Seeds]) -> None:
+    steps = {run.settings["steps"] for seeds in arms.values() for run in seeds.values()}
+    if len(steps) > 1:
+        raise ValueError(f"{folder} holds runs of {', '.join(map(str, sorted(steps)))} steps: they cannot be compared")
+
+
+def tables(folder: Path, seeds: int | None) -> Iterator[tuple[str, Task, dict[str, Seeds], list[ArmSummary]]]:
+    """Summarizes each study of each task that has GRPO and another arm.
+
+    Raises:
+        ValueError: Runs of one task differ in their number of steps.
+    """
+    for task in TASKS.values():
+        for study, members in STUDIES.items():
+            arms = load_results(folder, task.name, [arm.name for arm in members], seeds)
+            _check(folder / task.name, arms)
+            # GRPO and EP-GRPO are in every study; a table of these two alone belongs to the first.
+            new = arms.keys() - {BASELINE, "ep_grpo"}
+            if BASELINE in arms and len(arms) > 1 and (new or study == "core"):
+                yield study, task, arms, summarize(arms, task.level)
+
+
+def as_markdown(title: str, summaries: Sequence[ArmSummary], texts: Sequence[str], picture: str) -> str:
+    """Writes a table with its notes."""
+    lines = [f"## {title}", "", f"| {' | '.join(HEADER)} |", f"|{' --- |' * len(HEADER)}"]
+    lines += [f"| {' | '.join(row(summary))} |" for summary in summaries]
+    return "\n".join([*lines, "", *(f"- {text}" for text in texts), "", f"![Learning curves]({picture})", ""])
+
+
+def as_terminal_table(title: str, summaries: Sequence[ArmSummary], texts: Sequence[str]) -> Table:
+    """Lays a table out for a terminal: one column per arm, since there are many numbers."""
+    table = Table(title=title, title_justify="left", caption="\n".join(texts), caption_justify="left")
+    rows = [row(summary) for summary in summaries]
+    table.add_column("")
+    for cells in rows:
+        table.add_column(cells[0], overflow="fold")
+    for index, name in enumerate(HEADER[1:], 1):
+        table.add_row(name, *(cells[index] for cells in rows))
+    return table
+
+
+def write_report(folder: Path, out: Path, seeds: int | None = None) -> tuple[list[Table], list[Path]]:
+    """Writes learning.md, learning.json and a picture per table.
+
+    Args:
+        folder: The results folder.
+        out: Where to write.
+        seeds: Only seeds below this.
+
+    Returns:
+        The tables for a terminal, and the files.
+
+    Raises:
+        FileNotFoundError: There is nothing to compare yet.
+        ValueError: The runs of a task cannot be compared.
+    """
+    shown, texts, numbers, files = [], [], {}, []
+    for study, task, arms, summaries in tables(folder, seeds):
+        title = f"{task.name}: {study}"
+        below = notes(task, arms, summaries)
+        picture = plot(arms, title, out / f"{task.name}-{study}.png")
+        files.append(picture)
+        shown.append(as_terminal_table(title, summaries, below))
+        texts.append(as_markdown(title, summaries, below, picture.name))
+        numbers[f"{task.name}/{study}"] = {"arms": [asdict(summary) for summary in summaries], "notes": below}
+    if not shown:
+        raise FileNotFoundError(f"{folder} holds no finished run of {BASELINE} with another arm of the same task")
+    for file, text in (("learning.md", "\n".join(texts)), ("learning.json", json.dumps(numbers, indent=1) + "\n")):
+        (out / file).write_text(text)
+        files.append(out / file)
+    return shown, files
