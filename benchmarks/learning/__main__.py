@@ -87,12 +87,10 @@ def run(
         Study.core,
     ),
     arm: Annotated[list[str], typer.Option(help="Only these arms, instead of those of a study.")] = (),
-    seeds: Annotated[int, typer.Option(help="Number of seeds. Below 6 no paired test can reach p = 0.05.", min=1)] = 6,
+    seeds: Annotated[int, typer.Option(help="Number of seeds. Below 6 the paired test cannot reach 0.05.", min=1)] = 8,
     first_seed: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
     steps: Annotated[int | None, typer.Option(help="Steps of each run, instead of the task's.", min=1)] = None,
-    jobs: Annotated[
-        int, typer.Option(help="Runs at a time. 2 suit 2 cores: a run of the tiny model uses one.", min=1)
-    ] = 1,
+    jobs: Annotated[int, typer.Option(help="Runs at a time. The tiny model's use one core each.", min=1)] = 1,
     results: Annotated[Path, typer.Option(help="Folder that gets two small files per finished run.")] = RESULTS,
     work: Annotated[Path, typer.Option(help="Folder for models, data and logs. May be deleted afterwards.")] = WORK,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show commands and hours, and run nothing.")] = False,

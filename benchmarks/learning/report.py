@@ -101,8 +101,8 @@ def notes(task: Task, arms: dict[str, Seeds], summaries: Sequence[ArmSummary]) -
     texts = [
         f"{runs[0].settings['steps']} steps; level for 'steps to level': {task.level:g}, median over seeds.",
         f"In the first step {summaries[0].all_wrong_first:.0%} of the groups were all wrong ({summaries[0].arm}).",
-        "Intervals: 95 %, percentile bootstrap over seeds, too narrow with so few. p: exact two-sided sign-flip test on "
-        "the differences to GRPO of the same seed; in brackets adjusted by Holm's method for the number of arms.",
+        "Intervals: 95 %, percentile bootstrap over seeds, too narrow with so few. p: exact two-sided sign-flip test "
+        "of the differences to GRPO of the same seed; in brackets adjusted by Holm's method for the other arms tried.",
     ]
     if paired:
         n = min(paired)
