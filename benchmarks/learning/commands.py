@@ -16,7 +16,7 @@ from benchmarks.learning.arms import Run
 ROOT = Path(__file__).resolve().parents[2]
 
 HELD_OUT_EVERY = 10
-"""Steps between two greedy evaluations on the task's test problems; there is one before and one after training too."""
+"""Steps between two evaluations on the task's test problems; there is one before and one after training too."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ def overrides(run: Run, out: Path) -> list[str]:
         "trainer.save_freq=-1",
         "trainer.val_before_train=True",
         f"trainer.test_freq={HELD_OUT_EVERY}",
+        *run.task.held_out,
         # The rewards of each group, from which the zero-variance shares are counted in the same way for every arm.
         f"trainer.rollout_data_dir='{out / 'rollouts'}'",
         *run.arm.overrides,

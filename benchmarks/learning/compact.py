@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -32,7 +33,8 @@ KEPT = (
 )
 """Metrics of verl's log that are kept where they are logged."""
 HELD_OUT = "held_out/accuracy"
-"""verl's ``val-core/<data source>/acc/mean@1``, renamed so that tasks share the name."""
+"""verl's ``val-core/<data source>/acc/mean@<samples>``, renamed so that tasks share the name."""
+HELD_OUT_LOGGED = re.compile(r"val-core/[^/]+/acc/mean@[0-9]+")
 
 DIGITS = 5
 """Significant digits that are kept."""
@@ -79,7 +81,7 @@ def select(metrics: Metrics) -> Series:
             series[name] = dict(zip(steps, values, strict=True))
     for step, values in metrics.steps.items():
         for name, value in values.items():
-            if name.startswith("val-core/") and name.endswith("/acc/mean@1"):
+            if HELD_OUT_LOGGED.fullmatch(name):
                 series.setdefault(HELD_OUT, {})[step] = float(value)
     return series
 

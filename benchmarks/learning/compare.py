@@ -62,7 +62,7 @@ class ArmSummary:
         final: Final reward of each seed.
         area: Area under the learning curve of each seed.
         reached: Step at which each seed reached the task's level; None if it did not.
-        held_out: Greedy accuracy on the test problems after the last step, of each seed.
+        held_out: Accuracy on the test problems after the last step, of each seed.
         zero_variance: Mean share of groups with equal rewards, over all steps and seeds.
         all_wrong_first: Share of groups that are all wrong in the first step, over seeds.
         recovered: Mean share of recovered tokens; None where it is not logged.
@@ -128,7 +128,11 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
         arms: Arm to seed to run, all of the same number of steps.
         level: Reward for ``steps_to_reach``.
     """
-    last = {name: {s: stats.final_reward(rewards_of(run)) for s, run in seeds.items()} for name, seeds in arms.items()}
+    window = last_steps(arms)
+    last = {
+        name: {s: stats.final_reward(rewards_of(run), window) for s, run in seeds.items()}
+        for name, seeds in arms.items()
+    }
     area = {
         name: {s: stats.area_under_curve(rewards_of(run)) for s, run in seeds.items()} for name, seeds in arms.items()
     }
@@ -145,7 +149,7 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
                 seeds=sorted(seeds),
                 final=[last[name][seed] for seed in sorted(seeds)],
                 area=[area[name][seed] for seed in sorted(seeds)],
-                reached=[stats.steps_to_reach(rewards_of(run), level) for run in runs],
+                reached=[stats.steps_to_reach(rewards_of(run), level, window) for run in runs],
                 held_out=[list(run.series[HELD_OUT].values())[-1] for run in runs],
                 zero_variance=_mean(runs, ZERO_VARIANCE),
                 all_wrong_first=float(np.mean([next(iter(run.series[ALL_WRONG].values())) for run in runs])),
@@ -157,6 +161,12 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
             )
         )
     return summaries
+
+
+def last_steps(arms: Mapping[str, Seeds]) -> int:
+    """Gives the steps that the final reward is averaged over; fewer than usual in a run that is no longer."""
+    steps = min(run.settings["steps"] for seeds in arms.values() for run in seeds.values())
+    return min(stats.LAST_STEPS, steps)
 
 
 def unequal_starts(arms: Mapping[str, Seeds]) -> list[int]:

@@ -21,7 +21,7 @@ from epgrpo_verl.view.metrics import REWARD
 RESAMPLES = 2000
 PANELS = (
     ("Mean reward", REWARD, LAST_STEPS),
-    ("Accuracy on held-out problems, greedy", HELD_OUT, 1),
+    ("Accuracy on held-out problems", HELD_OUT, 1),
     ("Zero-variance groups", ZERO_VARIANCE, LAST_STEPS),
     ("Gradient norm", "actor/grad_norm", LAST_STEPS),
 )

@@ -15,6 +15,9 @@ from benchmarks.learning.grid import Estimate, TrainJob, hours
 from benchmarks.learning.schedule import Watcher
 
 REFRESH_S = 2.0
+"""Seconds between two refreshes in a terminal."""
+LINE_S = 300.0
+"""Seconds between two lines about the time left elsewhere."""
 
 
 class GridDisplay(Watcher):
@@ -35,7 +38,6 @@ class GridDisplay(Watcher):
         self._total = total
         self._at_once = at_once
         self._next = 0.0
-        self._left = ""
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
     def __enter__(self) -> GridDisplay:
@@ -69,12 +71,11 @@ class GridDisplay(Watcher):
         """Refreshes what is left."""
         if time.monotonic() < self._next:
             return
-        self._next = time.monotonic() + REFRESH_S
+        self._next = time.monotonic() + (REFRESH_S if self._live else LINE_S)
         left = hours(self._estimate.left(running, [job.run for job in waiting], self._at_once))
         if self._live:
             lines = [f"  {job.run}  step {job.steps_done()}/{job.run.task.steps}" for job in running]
             text = "\n".join([*lines, f"{self._done}/{self._total} runs done, about {left} left"])
             self._live.update(Text(text), refresh=True)
-        elif running and len(running) != 0 and left != self._left:
-            self._left = left
+        elif running:
             self._say(f"      {self._done}/{self._total} runs done, about {left} left")

@@ -14,14 +14,14 @@ from rich.table import Table
 
 from benchmarks.learning import stats
 from benchmarks.learning.arms import BASELINE, STUDIES, TASKS, Task
-from benchmarks.learning.compare import ArmSummary, Difference, Seeds, summarize, unequal_starts
+from benchmarks.learning.compare import ArmSummary, Difference, Seeds, last_steps, summarize, unequal_starts
 from benchmarks.learning.curves import plot
 from benchmarks.learning.store import Stored, read
 
 HEADER = (
     "arm",
     "n",
-    f"final reward (last {stats.LAST_STEPS})",
+    "final reward",
     "less GRPO",
     "p",
     "area under the curve",
@@ -99,7 +99,8 @@ def notes(task: Task, arms: dict[str, Seeds], summaries: Sequence[ArmSummary]) -
     runs = [run for seeds in arms.values() for run in seeds.values()]
     paired = [s.final_difference.count for s in summaries if s.final_difference is not None]
     texts = [
-        f"{runs[0].settings['steps']} steps; level for 'steps to level': {task.level:g}, median over seeds.",
+        f"{runs[0].settings['steps']} steps. Final reward: mean of the last {last_steps(arms)} steps. "
+        f"Steps to level: until the mean of as many steps is {task.level:g}, median over seeds.",
         f"In the first step {summaries[0].all_wrong_first:.0%} of the groups were all wrong ({summaries[0].arm}).",
         "Intervals: 95 %, percentile bootstrap over seeds, too narrow with so few. p: exact two-sided sign-flip test "
         "of the differences to GRPO of the same seed; in brackets adjusted by Holm's method for the other arms tried.",
