@@ -112,8 +112,9 @@ def dump(series: Series) -> str:
     lines = []
     for name, values in series.items():
         rounded = [float(f"{value:.{DIGITS}g}") for value in values.values()]
-        lines.append(json.dumps({"metric": name, "steps": list(values), "values": rounded}, separators=(",", ":")))
-    return "\n".join(lines) + "\n"
+        line = json.dumps({"metric": name, "steps": list(values), "values": rounded}, separators=(",", ":"))
+        lines.append(line + "\n")
+    return "".join(lines)
 
 
 def load(text: str) -> Series:

@@ -150,4 +150,6 @@ class Estimate:
 def hours(seconds: float) -> str:
     """Writes a duration as hours and minutes."""
     minutes = round(seconds / 60)
+    if minutes == 0:
+        return "less than a minute"
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"

@@ -127,7 +127,8 @@ def test_the_dry_run_lists_every_command_and_makes_nothing(tmp_path):
     assert all(str(ROOT / "recipes/run_cpu_quickstart.sh") in shlex.split(line) for line in lines)
     assert sum("ADV=grpo " in line for line in lines) == 2
     assert sum("+algorithm.ep_grpo.gate=False" in line for line in lines) == 2
-    assert "10 runs, 0 done, 10 to do: about 30 min with --jobs 1" in summary
+    # 10 runs of 30 steps of 4 s, and 75 s around them.
+    assert "10 runs, 0 done, 10 to do: about 32 min with --jobs 1" in summary
     assert not results.exists() and not work.exists()
 
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from benchmarks.learning.__main__ import app
 from benchmarks.learning.arms import ARMS, TASKS, Run
-from benchmarks.learning.compact import ALL_RIGHT, ALL_WRONG, HELD_OUT, ZERO_VARIANCE, dump, group_shares, load
+from benchmarks.learning.compact import ALL_RIGHT, ALL_WRONG, HELD_OUT, ZERO_VARIANCE, dump, group_shares, load, select
 from benchmarks.learning.compare import Difference, summarize, unequal_starts
 from benchmarks.learning.report import load_results, write_report
 from benchmarks.learning.store import Store, differences
-from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS
+from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS, Metrics
 
 STEPS = 8
 GAIN = {"grpo": 0.0, "ep_grpo": 0.2, "ep_grpo-no_gate": -0.1}
@@ -166,6 +166,12 @@ def test_one_seed_gives_a_table_without_an_interval(tmp_path):
 def test_group_shares_by_hand():
     shares = group_shares({"a": [0, 0], "b": [1, 1], "c": [0, 1], "d": [0, 0], "e": [1.0, 1.0 - 1e-7]})
     assert shares == {ZERO_VARIANCE: 0.8, ALL_WRONG: 0.4, ALL_RIGHT: 0.4}
+
+
+@pytest.mark.parametrize("name", ["val-core/chained_sums/acc/mean@2", "val-core/word_problems/acc/mean@1"])
+def test_the_held_out_accuracy_is_found_under_verls_name(name):
+    steps = {0: {name: 0.25, "val-aux/chained_sums/score/mean@2": 9.0}, 1: {REWARD: 0.5}, 10: {name: 0.75, REWARD: 1}}
+    assert select(Metrics(steps)) == {REWARD: {1: 0.5, 10: 1.0}, HELD_OUT: {0: 0.25, 10: 0.75}}
 
 
 def test_series_survive_being_written():

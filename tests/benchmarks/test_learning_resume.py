@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from typer.testing import CliRunner
 from benchmarks.learning import grid, schedule
 from benchmarks.learning.__main__ import app
 from benchmarks.learning.arms import ARMS, TASKS, Run
+from benchmarks.learning.arms import grid as grid_of
 from benchmarks.learning.compact import ALL_RIGHT, ALL_WRONG, ZERO_VARIANCE
+from benchmarks.learning.grid import Estimate, TrainJob
 from benchmarks.learning.store import Store, data_digest
 from epgrpo_verl.view.metrics import REWARD
 
@@ -76,6 +79,22 @@ def test_a_broken_run_is_done_again_and_the_others_are_not(fake, tmp_path, jobs)
     fake["started"] = []
     assert "6 runs, 6 done, 0 to do" in invoke(tmp_path).output
     assert fake["started"] == []
+
+
+def test_the_time_left_comes_from_the_stored_runs(fake, tmp_path):
+    store = Store(tmp_path)
+    runs = grid_of([replace(TASKS["easy"], steps=30)], [ARMS["grpo"], ARMS["ep_grpo"]], range(3))
+    rough = Estimate(store, runs)
+    assert rough.of(runs[0]) == 75 + 30 * 4
+    assert rough.left([], runs, 2) == pytest.approx(3 * 195)
+    for run, seconds in zip(runs, (100.0, 90.0, 200.0), strict=False):
+        store.save(run, {}, "data", {}, seconds)
+    measured = Estimate(store, runs)
+    assert measured.of(runs[5]) == 100.0
+    job = TrainJob(runs[3], None, store, {})
+    job.elapsed = lambda: 30.0
+    assert measured.left([job], runs[4:], 1) == pytest.approx(70 + 200)
+    assert measured.left([job], [], 2) == pytest.approx(70)  # no faster than the run that is under way
 
 
 def test_what_is_kept_is_small_and_says_what_it_is(fake, tmp_path):
