@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,14 +169,23 @@ def last_steps(arms: Mapping[str, Seeds]) -> int:
     return min(stats.LAST_STEPS, steps)
 
 
-def unequal_starts(arms: Mapping[str, Seeds]) -> list[int]:
-    """Gives the seeds whose arms do not start alike.
-
-    With the same model, problems and seeds of the rollouts the first step's reward is the same in all arms, since
-    nothing has been updated yet. So is the hash of model and problems.
-    """
-    starts: dict[int, set[tuple[str, float]]] = {}
+def _unequal(arms: Mapping[str, Seeds], what: Callable[[Stored], object]) -> list[int]:
+    found: dict[int, set[object]] = {}
     for seeds in arms.values():
         for seed, run in seeds.items():
-            starts.setdefault(seed, set()).add((run.data, rewards_of(run)[0]))
-    return sorted(seed for seed, found in starts.items() if len(found) > 1)
+            found.setdefault(seed, set()).add(what(run))
+    return sorted(seed for seed, values in found.items() if len(values) > 1)
+
+
+def unequal_data(arms: Mapping[str, Seeds]) -> list[int]:
+    """Gives the seeds whose arms had another initial model or other problems."""
+    return _unequal(arms, lambda run: run.data)
+
+
+def unequal_first_steps(arms: Mapping[str, Seeds]) -> list[int]:
+    """Gives the seeds whose arms earned different rewards in the first step.
+
+    Nothing has been updated by then, and the rollouts have the same seeds, so these rewards are equal but for rounding
+    that tips the choice of a token.
+    """
+    return _unequal(arms, lambda run: rewards_of(run)[0])

@@ -14,7 +14,15 @@ from rich.table import Table
 
 from benchmarks.learning import stats
 from benchmarks.learning.arms import BASELINE, STUDIES, TASKS, Task
-from benchmarks.learning.compare import ArmSummary, Difference, Seeds, last_steps, summarize, unequal_starts
+from benchmarks.learning.compare import (
+    ArmSummary,
+    Difference,
+    Seeds,
+    last_steps,
+    summarize,
+    unequal_data,
+    unequal_first_steps,
+)
 from benchmarks.learning.curves import plot
 from benchmarks.learning.store import Stored, read
 
@@ -108,12 +116,20 @@ def notes(task: Task, arms: dict[str, Seeds], summaries: Sequence[ArmSummary]) -
     if paired:
         n = min(paired)
         texts.append(f"With n = {n} paired seeds p cannot be below {stats.smallest_p(n):.3g}.")
-    if seeds := unequal_starts(arms):
-        texts.append(f"WARNING: the arms do not start alike in seeds {', '.join(map(str, seeds))}: not a fair pair.")
+    if seeds := unequal_data(arms):
+        texts.append(
+            f"WARNING: in seeds {_listed(seeds)} the arms had different initial models or problems: no fair pair."
+        )
+    if seeds := unequal_first_steps(arms):
+        texts.append(f"In seeds {_listed(seeds)} the arms' rewards differ in the first step, before any update.")
     if len({len(seeds) for seeds in arms.values()}) > 1:
         texts.append("Arms have different numbers of seeds: the grid is not finished.")
     texts += [f"Runs with {text}." for text in provenance(runs)]
     return texts
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def provenance(runs: Sequence[Stored]) -> list[str]:

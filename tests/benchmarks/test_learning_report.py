@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from benchmarks.learning.__main__ import app
 from benchmarks.learning.arms import ARMS, TASKS, Run
 from benchmarks.learning.compact import ALL_RIGHT, ALL_WRONG, HELD_OUT, ZERO_VARIANCE, dump, group_shares, load, select
-from benchmarks.learning.compare import Difference, summarize, unequal_starts
+from benchmarks.learning.compare import Difference, summarize, unequal_data, unequal_first_steps
 from benchmarks.learning.report import load_results, write_report
 from benchmarks.learning.store import Store, differences
 from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS, Metrics
@@ -135,12 +135,14 @@ def test_the_report_can_be_limited_to_the_first_seeds(results, tmp_path):
 
 
 def test_arms_that_do_not_start_alike_are_named(results):
-    assert unequal_starts(arms(results)) == []
+    assert unequal_data(arms(results)) == unequal_first_steps(arms(results)) == []
     save(results, "ep_grpo", 2, start=0.2)
     save(results, "grpo", 4, data="other")
-    assert unequal_starts(arms(results)) == [2, 4]
+    assert (unequal_data(arms(results)), unequal_first_steps(arms(results))) == ([4], [2])
     write_report(results, results)
-    assert "WARNING: the arms do not start alike in seeds 2, 4" in (results / "learning.md").read_text()
+    text = (results / "learning.md").read_text()
+    assert "WARNING: in seeds 4 the arms had different initial models" in text
+    assert "In seeds 2 the arms' rewards differ in the first step" in text
 
 
 def test_runs_of_different_lengths_are_refused(results):
