@@ -65,6 +65,10 @@ SUBCOMMANDS: dict[str, Subcommand] = {
         "Draw the curves of runs from verl's own logs.",
         needs=("matplotlib", "jinja2"),
     ),
+    "view": Subcommand(
+        "epgrpo_verl.view.command",
+        "Show a token trace in the browser, beside plain GRPO.",
+    ),
 }
 
 

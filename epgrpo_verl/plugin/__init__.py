@@ -13,6 +13,7 @@
 ``feed``             carries entropy and the other inputs from a hook to the estimator
 ``guards``           checks of those inputs for errors that fail silently elsewhere
 ``estimator``        ``algorithm.adv_estimator=ep_grpo``
+``tracing``          token traces of what the estimator computed, for ``epgrpo view`` (``trace_dir``)
 ``policy_loss``      ``actor_rollout_ref.actor.policy_loss.loss_mode=ep_grpo`` and ``ep_grpo/<base>``
 ``transfer_queue``   every call to TransferQueue, verl's data plane
 ===================  ==================================================================================================

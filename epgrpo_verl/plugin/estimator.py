@@ -56,6 +56,7 @@ def compute_ep_grpo_outcome_advantage(
         raise EPGRPOPluginError(_how_to_get(missing))
     if plugin.guards:
         check_inputs(feed, response_mask)
+    norm_adv_by_std = select(config, "norm_adv_by_std_in_grpo", True)
     result = ep_grpo_advantage(
         token_level_rewards,
         response_mask,
@@ -64,7 +65,7 @@ def compute_ep_grpo_outcome_advantage(
         feed.fields.get("ref_log_prob"),
         index,
         maths,
-        select(config, "norm_adv_by_std_in_grpo", True),
+        norm_adv_by_std,
         step=feed.step,
         outcome_row=_outcome_row(feed.keys),
         max_entropy=feed.max_entropy if plugin.guards else None,
@@ -74,6 +75,11 @@ def compute_ep_grpo_outcome_advantage(
     # Only now: a failed computation leaves the feed as it was.
     feed.result = result
     feed.metrics.update(ep_grpo_metrics(result, feed.fields.get("entropy")))
+    if plugin.trace_dir is not None:
+        # Imported here: without a trace it costs nothing.
+        from .tracing import trace
+
+        trace(feed, index, plugin, norm_adv_by_std)
     return result.advantages, result.advantages
 
 

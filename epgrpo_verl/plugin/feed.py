@@ -9,7 +9,8 @@ estimators in one process (two threads, say) cannot see each other's data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ class Feed:
         keys: Row keys ``{uid}_{session}_{index}`` of the V1 trainer in row order, None for other trainers.
         step: The trainer's global step, where known.
         max_entropy: log(vocabulary size) of the model in nats, where known.
+        read_tokens: Gives token ids of prompt and response of some rows, without padding, for a trace; None where the
+            batch has none.
+        tokenizer: Path of the model's tokenizer, and whether code that comes with it may run; None where unknown.
         wants_slope: Whether the policy loss needs `EPGRPOResult.progress_slope`.
         result: Set by the estimator.
         metrics: Set by the estimator; the hook puts them into the trainer's metrics.
@@ -39,6 +43,8 @@ class Feed:
     keys: Sequence[str] | None = None
     step: int | None = None
     max_entropy: float | None = None
+    read_tokens: Callable[[Sequence[int]], list[tuple[list[int], list[int]]]] | None = None
+    tokenizer: tuple[str, bool] | None = None
     wants_slope: bool = False
     result: EPGRPOResult | None = None
     metrics: dict[str, float] = field(default_factory=dict)
@@ -73,4 +79,22 @@ def fed_from(batch: Mapping[str, Any], feed: Feed | None = None) -> Feed:
     for name in ("entropy", "old_log_probs", "ref_log_prob"):
         if name in batch.keys():
             feed.fields.setdefault(name, batch[name])
+    if feed.read_tokens is None and {"prompts", "responses", "attention_mask"} <= set(batch.keys()):
+        feed.read_tokens = functools.partial(padded_tokens, batch)
     return feed
+
+
+def padded_tokens(batch: Mapping[str, torch.Tensor], rows: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Token ids of prompt and response of some rows of a batch in verl's padded layout.
+
+    Args:
+        batch: ``prompts`` (bs, P), padded on the left, ``responses`` (bs, T), padded on the right, and
+            ``attention_mask`` (bs, P + T), which is 0 on padding.
+        rows: Row numbers.
+    """
+    mask = batch["attention_mask"] != 0
+    start = batch["prompts"].shape[1]
+    return [
+        (batch["prompts"][row][mask[row, :start]].tolist(), batch["responses"][row][mask[row, start:]].tolist())
+        for row in rows
+    ]

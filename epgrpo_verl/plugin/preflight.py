@@ -97,6 +97,13 @@ def maths_config(algorithm_config: Any) -> EPGRPOConfig:
     return settings(algorithm_config)[0]
 
 
+def tokenizer_source(config: Any) -> tuple[str, bool] | None:
+    """Where the tokenizer of a whole verl config comes from, and whether code that comes with it may run."""
+    model = "actor_rollout_ref.model"
+    path = select(config, f"{model}.tokenizer_path") or select(config, f"{model}.path")
+    return None if path is None else (str(path), bool(select(config, f"{model}.trust_remote_code", False)))
+
+
 def prepare(config: Any) -> bool:
     """Check a verl config that uses ``ep_grpo``, and say whether EP-GRPO needs the reference policy.
 

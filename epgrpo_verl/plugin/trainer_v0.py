@@ -16,7 +16,7 @@ from . import ESTIMATOR
 from .feed import Feed, current, fed_from, feeding
 from .guards import log_vocabulary_size
 from .policy_loss import SLOPE, wants_slope
-from .preflight import uses_ep_grpo
+from .preflight import tokenizer_source, uses_ep_grpo
 
 FEED_INFO = "ep_grpo_feed"
 """Key of ``DataProto.meta_info`` for what the estimator needs to know about the trainer."""
@@ -36,6 +36,7 @@ def wrap_compute_old_log_prob(wrapped: Callable[..., Any]) -> Callable[..., Any]
             old_log_prob.meta_info[FEED_INFO] = {
                 "step": self.global_steps,
                 "max_entropy": log_vocabulary_size(self.config),
+                "tokenizer": tokenizer_source(self.config),
                 "wants_slope": wants_slope(self.config),
             }
         return result

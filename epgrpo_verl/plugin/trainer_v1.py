@@ -12,7 +12,7 @@ from . import transfer_queue
 from .feed import Feed, feeding
 from .guards import log_vocabulary_size
 from .policy_loss import SLOPE, wants_slope
-from .preflight import uses_ep_grpo
+from .preflight import tokenizer_source, uses_ep_grpo
 
 
 def wrap_compute_advantage(wrapped: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,6 +27,8 @@ def wrap_compute_advantage(wrapped: Callable[..., Any]) -> Callable[..., Any]:
             keys=list(batch.keys),
             step=self.global_steps,
             max_entropy=log_vocabulary_size(self.config),
+            read_tokens=functools.partial(transfer_queue.get_tokens, batch),
+            tokenizer=tokenizer_source(self.config),
             wants_slope=wants_slope(self.config),
         )
         with feeding(feed):

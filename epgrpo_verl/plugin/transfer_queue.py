@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -35,6 +36,21 @@ def get_padded(batch: Any, field: str) -> torch.Tensor:
         )
     value = data[field]
     return value.to_padded_tensor(0) if value.is_nested else value
+
+
+def get_tokens(batch: Any, rows: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Fetch the token ids of prompt and response of some rows of a batch, without padding.
+
+    Args:
+        batch: verl's ``KVBatchMeta``.
+        rows: Row numbers, in the order of ``batch.keys``. Only those are fetched.
+    """
+    import transfer_queue as tq
+
+    keys = [batch.keys[row] for row in rows]
+    data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["prompts", "responses"])
+    pairs = zip(data["prompts"].unbind(), data["responses"].unbind(), strict=True)
+    return [(prompt.tolist(), response.tolist()) for prompt, response in pairs]
 
 
 def put_padded(batch: Any, field: str, value: torch.Tensor) -> Any:
