@@ -77,7 +77,7 @@ class TraceWriter:
         self.folder.mkdir(parents=True, exist_ok=True)
         used = sum(file.stat().st_size for file in self.folder.glob(f"*{SUFFIX}") if file != path)
         if used + len(data) > self.max_bytes:
-            raise TraceFull(f"{self.folder} holds {used / MEGABYTE:.1f} MB of traces, {path.name} would add more")
+            raise TraceFull(f"{self.folder} holds {used / MEGABYTE:.3g} MB of traces, {path.name} would add more")
         unfinished = path.with_name(path.name + ".tmp")
         try:
             unfinished.write_bytes(data)
