@@ -29,7 +29,8 @@ function ink(colour) {
     const part = value / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#111111" : "#ffffff";
+  const light = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  return (light + 0.05) / 0.05 > 1.05 / (light + 0.05) ? "#000000" : "#ffffff";
 }
 
 /** Value below which the share q of some numbers is. */

@@ -56,7 +56,7 @@ function scaleOf(group, quantity, config) {
 function shownText(response, index) {
   const text = response.tokens ? response.tokens[index] : `[${response.ids[index]}]`;
   if (text === "") return { text: "·", standIn: true };
-  const visible = text.replace(/\r?\n/g, "↵\n").replace(/\t/g, "⇥\t").replace(/[^\P{C}\n\t]/gu, (character) =>
+  const visible = text.replace(/\r?\n/g, "↵\n").replace(/\t/g, "⇥\t").replace(/[^\P{C}\n\t]|[\p{Zl}\p{Zp}]/gu, (character) =>
     `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
   return { text: visible, standIn: !response.tokens };
 }

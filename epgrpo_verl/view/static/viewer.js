@@ -153,7 +153,7 @@ function repaint() {
     for (const painted of card.querySelectorAll(".grpo-value, .whole")) paint(painted, grpoScale, group.responses[row].grpo_advantage);
   });
   at("about").textContent = quantity.about;
-  drawLegend(at("legend"), scale, quantity.label + (scale.cut ? "; the colour is full beyond the 98th percentile of the group" : ""));
+  drawLegend(at("legend"), scale, quantity.label + (scale.cut ? " (full colour from the 98th percentile on)" : ""));
   drawLegend(at("legend-grpo"), quantity.shared || !at("show-grpo").checked ? null : grpoScale, "plain GRPO's advantage");
   const current = document.activeElement;
   if (current && current.classList.contains("token") && current.dataset.row) inspect(current);
