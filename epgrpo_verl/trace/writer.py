@@ -73,7 +73,7 @@ class TraceWriter:
         path = self.folder / f"step_{step:06d}{f'-{part}' if part > 1 else ''}{SUFFIX}"
         lines = (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n" for record in records)
         # Without a time stamp, so that the same trace has the same bytes.
-        data = gzip.compress("".join(lines).encode(), mtime=0)
+        data = gzip.compress("".join(lines).encode(), compresslevel=6, mtime=0)
         self.folder.mkdir(parents=True, exist_ok=True)
         used = sum(file.stat().st_size for file in self.folder.glob(f"*{SUFFIX}") if file != path)
         if used + len(data) > self.max_bytes:

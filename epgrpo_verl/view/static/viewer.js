@@ -5,7 +5,13 @@
 
 const TRACE = JSON.parse(document.getElementById("trace").textContent);
 
-const IDLE = "Point at a token, or Tab to a response and use the arrow keys.";
+const IDLE = matchMedia("(pointer: coarse)").matches
+  ? "Tap a token for its numbers."
+  : "Point at a token for its numbers, or Tab to a response and use the arrow keys.";
+
+const INSPECTED = [
+  "advantage", "grpo", "difference", "outcome", "progress", "gate", "entropy", "log_ratio", "progress_coordinate", "bucket",
+];
 
 const at = (id) => document.getElementById(id);
 const state = { step: 0, group: 0, quantity: "advantage", tokens: [] };
@@ -185,12 +191,16 @@ function inspect(span) {
     pair.append(element("dt", "", label), element("dd", "", text));
     list.append(pair);
   };
-  for (const { name, label } of QUANTITIES) {
+  for (const name of INSPECTED) {
+    if (name === "grpo") {
+      entry("plain GRPO", signed(response.grpo_advantage), name);
+      continue;
+    }
+    const { label } = BY_NAME.get(name);
     const value = valueOf(response, name, index);
     const sign = ["advantage", "outcome", "progress", "log_ratio", "difference"].includes(name);
     entry(label, name === "bucket" && value !== null ? `${value} of 0–${step.config.num_buckets - 1}` : sign && value !== null ? signed(value) : number(value), name);
   }
-  entry("plain GRPO", signed(response.grpo_advantage), "");
   bar.append(list);
 }
 
