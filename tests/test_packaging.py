@@ -39,8 +39,10 @@ def test_the_wheel_has_the_package_its_types_its_licence_and_its_entry_point(whe
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         entry_points = next(archive.read(name).decode() for name in names if name.endswith("entry_points.txt"))
-    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "epgrpo_verl").rglob("*.py")}
-    assert modules <= set(names)
+    sources = [path for path in (ROOT / "epgrpo_verl").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert {str(path.relative_to(ROOT)) for path in sources} <= set(names), (
+        "modules, and the files of the viewer's page"
+    )
     assert "epgrpo_verl/py.typed" in names
     assert any(name.endswith("LICENSE") for name in names)
     assert "[verl.plugins]\nepgrpo_verl = epgrpo_verl.plugin.entry" in entry_points
