@@ -45,14 +45,16 @@ function drawTokens(group, response, row) {
   const spans = [];
   let bucket = -1;
   response.ids.forEach((_, index) => {
+    const { text, standIn } = shownText(response, index);
+    // A line may end before a token that begins with a space, and not within it.
+    if (text.startsWith(" ")) box.append(element("wbr"));
     if (response.mask[index] && response.bucket && response.bucket[index] !== bucket) {
       bucket = response.bucket[index];
       const mark = element("span", "bucket-start", String(bucket));
       mark.setAttribute("aria-hidden", "true");
       box.append(mark);
     }
-    const { text, standIn } = shownText(response, index);
-    const span = element("span", standIn ? "token stand-in" : "token", text);
+    const span = element("span", standIn ? "token stand-in" : "token", text.replace(/^ /, "\u00a0"));
     span.tabIndex = index === 0 ? 0 : -1;
     span.dataset.row = row;
     span.dataset.index = index;
