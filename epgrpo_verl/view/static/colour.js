@@ -41,19 +41,19 @@ function quantile(values, q) {
 }
 
 /**
- * A scale from values to colours. A single far-off value must not wash out all others, so colours saturate at the
- * 98th percentile; `cut` says whether any value lies beyond.
+ * A scale from values to colours. A single far-off value must not wash out all others, so colours saturate at a
+ * percentile of the absolute values; `cut` says whether any value lies beyond.
  */
-function divergingScale(values) {
+function divergingScale(values, percentile = 98) {
   const sizes = values.map(Math.abs);
-  const top = quantile(sizes, 0.98) || quantile(sizes, 1) || 1;
+  const top = quantile(sizes, percentile / 100) || quantile(sizes, 1) || 1;
   const cut = sizes.some((value) => value > top);
-  return { kind: "diverging", low: -top, high: top, cut, place: (value) => 0.5 + value / top / 2 };
+  return { kind: "diverging", percentile, low: -top, high: top, cut, place: (value) => 0.5 + value / top / 2 };
 }
 
-function sequentialScale(low, high, values = []) {
+function sequentialScale(low, high, values = [], percentile = 100) {
   const span = high - low || 1;
-  return { kind: "sequential", low, high, cut: values.some((value) => value > high), place: (value) => (value - low) / span };
+  return { kind: "sequential", percentile, low, high, cut: values.some((value) => value > high), place: (value) => (value - low) / span };
 }
 
 function paint(element, scale, value) {

@@ -43,13 +43,13 @@ function valuesOf(group, name) {
 function scaleOf(group, quantity, config) {
   if (quantity.shared) {
     const all = QUANTITIES.filter((other) => other.shared).flatMap((other) => valuesOf(group, other.name));
-    return divergingScale([...all, ...group.responses.map((response) => response.grpo_advantage)]);
+    return divergingScale([...all, ...group.responses.map((response) => response.grpo_advantage)], 99.5);
   }
   if (quantity.name === "bucket") return sequentialScale(0, config.num_buckets - 1);
   if (quantity.name === "gate" && !config.gate_normalize) return sequentialScale(0, 1);
   if (quantity.name === "progress_coordinate") return sequentialScale(0, 1);
   const values = valuesOf(group, quantity.name);
-  return ["entropy", "gate"].includes(quantity.name) ? sequentialScale(0, quantile(values, 0.98), values) : divergingScale(values);
+  return ["entropy", "gate"].includes(quantity.name) ? sequentialScale(0, quantile(values, 0.98), values, 98) : divergingScale(values);
 }
 
 /** What is shown for a token: line ends, tabs and invisible characters get a visible sign. */

@@ -14,7 +14,7 @@ const INSPECTED = [
 ];
 
 const at = (id) => document.getElementById(id);
-const state = { step: 0, group: 0, quantity: "advantage", tokens: [] };
+const state = { step: 0, group: 0, quantity: "advantage", tokens: [], inspected: null };
 
 function element(tag, className, text) {
   const made = document.createElement(tag);
@@ -46,8 +46,8 @@ function drawTokens(group, response, row) {
   let bucket = -1;
   response.ids.forEach((_, index) => {
     const { text, standIn } = shownText(response, index);
-    // A line may end before a token that begins with a space, and not within it.
-    if (text.startsWith(" ")) box.append(element("wbr"));
+    // A line had better end before a word or a special token than within it.
+    if (/^[ <]/.test(text)) box.append(element("wbr"));
     if (response.mask[index] && response.bucket && response.bucket[index] !== bucket) {
       bucket = response.bucket[index];
       const mark = element("span", "bucket-start", String(bucket));
@@ -136,7 +136,7 @@ function draw() {
     const field = quantity.name === "difference" ? "advantage" : quantity.name;
     at(`by-${quantity.name}`).disabled = group.responses.every((response) => !response[field]);
   }
-  inspect(null);
+  state.inspected = null;
   repaint();
 }
 
@@ -161,15 +161,15 @@ function repaint() {
     for (const painted of card.querySelectorAll(".grpo-value, .whole")) paint(painted, grpoScale, group.responses[row].grpo_advantage);
   });
   at("about").textContent = quantity.about;
-  drawLegend(at("legend"), scale, quantity.label + (scale.cut ? " (full colour from the 98th percentile on)" : ""));
+  drawLegend(at("legend"), scale, quantity.label + (scale.cut ? ` (full colour from the ${scale.percentile}th percentile on)` : ""));
   drawLegend(at("legend-grpo"), quantity.shared || !at("show-grpo").checked ? null : grpoScale, "plain GRPO's advantage");
-  const current = document.activeElement;
-  if (current && current.classList.contains("token") && current.dataset.row) inspect(current);
+  inspect(state.inspected);
 }
 
 /** Show the numbers of a token in the bar at the bottom. */
 function inspect(span) {
   const bar = at("inspector");
+  state.inspected = span;
   bar.replaceChildren();
   if (!span) {
     bar.append(element("p", "hint", IDLE));
