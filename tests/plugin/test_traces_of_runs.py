@@ -50,7 +50,7 @@ def assert_same_numbers(response: dict, call: dict) -> None:
     for name in QUANTITIES:
         source = {"entropy": given["entropy"], "advantage": result.advantages}.get(name)
         expected = (getattr(result, name) if source is None else source)[row, :length]
-        traced = torch.tensor([0.0 if value is None else value for value in response[name]])
+        traced = torch.tensor([0.0 if value is None else float(value) for value in response[name]])
         valid = given["response_mask"][row, :length] != 0
         torch.testing.assert_close(traced[valid], expected[valid].float(), rtol=1e-4, atol=1e-6, msg=name)
     if "responses" in call["tokens"]:
