@@ -10,6 +10,8 @@ from pathlib import Path
 
 from epgrpo_verl import EPGRPOConfig
 from epgrpo_verl.algorithm import METRICS
+from epgrpo_verl.plugin.settings import PluginSettings
+from epgrpo_verl.trace.format import QUANTITIES, VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,6 +34,14 @@ def test_the_readme_gives_every_knob_with_its_default():
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", readme, re.MULTILINE))
     defaults = {field.name: field.default for field in dataclasses.fields(EPGRPOConfig)}
     assert rows == {name: _as_yaml(value) for name, value in defaults.items()}
+
+
+def test_the_trace_document_gives_every_setting_with_its_default_and_every_key():
+    text = (ROOT / "docs/trace.md").read_text()
+    rows = dict(re.findall(r"^\| `(trace_\w+)` \| `([^`]*)` \|", text, re.MULTILINE))
+    defaults = {field.name: field.default for field in dataclasses.fields(PluginSettings)}
+    assert rows == {name: _as_yaml(value) for name, value in defaults.items() if name.startswith("trace_")}
+    assert all(f"`{name}`" in text for name in QUANTITIES) and f"The format, version {VERSION}" in text
 
 
 def _as_yaml(value: object) -> str:
