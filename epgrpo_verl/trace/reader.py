@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -68,8 +69,10 @@ def read_trace(path: str | Path, steps: Collection[int] | None = None) -> list[T
     Raises:
         TraceError: There is no trace, a file cannot be read, or a step is not in it.
     """
-    files = [read_trace_file(file) for file in trace_files(path)]
-    there = sorted({file.step for file in files})
+    # Files of other steps are left out by their names: two steps of a long run must not take the time of all.
+    paths = {file: _step_in_name(file) for file in trace_files(path)}
+    files = [read_trace_file(file) for file, step in paths.items() if None in (steps, step) or step in steps]
+    there = sorted({file.step for file in files}.union(paths.values()) - {None})
     missing = sorted(set(steps or ()) - set(there))
     if missing:
         raise TraceError(
@@ -77,6 +80,11 @@ def read_trace(path: str | Path, steps: Collection[int] | None = None) -> list[T
         )
     chosen = [file for file in files if steps is None or file.step in steps]
     return sorted(chosen, key=lambda file: (file.step, file.header["part"]))
+
+
+def _step_in_name(path: Path) -> int | None:
+    match = re.fullmatch(rf"step_(\d+)(-\d+)?{re.escape(SUFFIX)}", path.name)
+    return int(match[1]) if match else None
 
 
 def read_trace_file(path: str | Path) -> TraceStep:

@@ -196,6 +196,14 @@ def test_no_trace_and_a_step_that_is_not_there(tmp_path):
         read_trace(tmp_path, [3])
 
 
+def test_files_of_other_steps_are_not_read(tmp_path):
+    write_trace(tmp_path, steps=[1, 2])
+    (tmp_path / "step_000001.jsonl.gz").write_text("damaged")
+    assert [step.step for step in read_trace(tmp_path, [2])] == [2]
+    (tmp_path / "step_000002.jsonl.gz").rename(tmp_path / "step_of_mine.jsonl.gz")
+    assert [step.step for step in read_trace(tmp_path, [2])] == [2]
+
+
 def test_a_trace_is_small(tmp_path):
     """About 25 bytes per token, with all eight quantities."""
     write_trace(tmp_path, steps=[1], columns=1000)
