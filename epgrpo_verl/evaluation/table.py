@@ -1,0 +1,174 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from .compare import Difference, has_all_benchmarks
+from .paper import SOURCE, PaperRun
+from .statistics import LEVEL, Estimate
+from .summary import SetSummary, Summary
+
+NOT_KNOWN = "-"
+
+
+def percent(estimate: Estimate | None, signed: bool = False) -> Text:
+    """A share in percent, with its interval on a second line."""
+    if estimate is None:
+        return Text("not available", style="dim")
+    sign = "+" if signed else ""
+    text = Text(f"{100 * estimate.value:{sign}.2f}")
+    if estimate.low is not None and estimate.high is not None:
+        text.append(f"\n{100 * estimate.low:{sign}.1f} to {100 * estimate.high:{sign}.1f}", style="dim")
+    return text
+
+
+def share(value: float | None) -> str:
+    """A share in percent, without an interval."""
+    return NOT_KNOWN if value is None else f"{100 * value:.1f}"
+
+
+def header(summary: Summary) -> Table:
+    """How the samples were made."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in summary.run.header.items():
+        table.add_row(name, Text(str(value)))
+    return table
+
+
+def run_table(summary: Summary, ks: Sequence[int]) -> Table:
+    """One row per set: avg@n, pass@k for the given k, and how the responses ended."""
+    sizes = sorted({numbers.n for numbers in summary.sets.values()})
+    samples = str(sizes[0]) if len(sizes) == 1 else "n"
+    table = Table(title=f"{summary.run.name}: percent, n={', '.join(map(str, sizes))}", title_justify="left")
+    table.add_column("set", no_wrap=True)
+    table.add_column("problems", justify="right")
+    for name in (f"avg@{samples}", *(f"pass@{k}" for k in ks)):
+        table.add_column(name, justify="right", min_width=12)
+    for name in ("cut off", "no box", "grader\nerrors", "tokens\nmean"):
+        table.add_column(name, justify="right")
+    for name, numbers in summary.rows.items():
+        if numbers is summary.average:
+            table.add_section()
+        estimates = (numbers.avg, *(numbers.at(k) for k in ks))
+        table.add_row(Text(name), str(numbers.problems), *map(percent, estimates), *_endings(numbers))
+    return table
+
+
+def _endings(numbers: SetSummary) -> list[str | Text]:
+    errors = Text(str(numbers.grader_errors), style="bold red" if numbers.grader_errors else "")
+    length = NOT_KNOWN if numbers.tokens is None else f"{numbers.tokens.mean:.0f}"
+    return [share(numbers.truncated), share(numbers.no_box), errors, length]
+
+
+def footnotes(summary: Summary) -> list[str]:
+    """What a reader of the table has to know."""
+    notes = [f"intervals: {100 * LEVEL:.0f} % of a bootstrap over problems"]
+    if summary.average is not None:
+        notes.append("average: over the sets, each counting the same")
+    errors = sum(numbers.grader_errors for numbers in summary.sets.values())
+    if errors:
+        notes.append(
+            f"the grader failed on {errors} samples; they count as not right. Their reasons are in the samples; "
+            "--regrade tries again"
+        )
+    return [*notes, *summary.run.notes]
+
+
+def show_run(summary: Summary, ks: Sequence[int]) -> Group:
+    """Header, table and footnotes of one run."""
+    return Group(header(summary), run_table(summary, ks), *(Text(f"note: {note}") for note in footnotes(summary)))
+
+
+def comparison_table(summaries: Sequence[Summary], ks: Sequence[int], paper: Sequence[PaperRun]) -> Table:
+    """Sets by runs; the paper's figures in columns of their own, marked as such."""
+    table = Table(title="percent", title_justify="left")
+    table.add_column("", no_wrap=True)
+    for summary in summaries:
+        table.add_column(Text(summary.run.name), justify="right", min_width=12)
+    for entry in paper:
+        table.add_column(f"{entry.name}\n(paper)", justify="right", style="italic cyan")
+    names = list(dict.fromkeys(name for summary in summaries for name in summary.rows))
+    for k in (None, *ks):
+        table.add_row(Text("avg@n" if k is None else f"pass@{k}", style="bold"))
+        for name in names:
+            cells = [_cell(summary.rows.get(name), k) for summary in summaries]
+            figures = [_figure(entry, name, k, all(map(_comparable, summaries))) for entry in paper]
+            table.add_row(Text(f"  {name}"), *cells, *figures)
+        table.add_section()
+    table.add_row(Text("n"), *(_per_set(summary, "n") for summary in summaries), *("not known" for _ in paper))
+    table.add_row(Text("tokens, mean"), *(_tokens(summary) for summary in summaries), *("" for _ in paper))
+    return table
+
+
+def _comparable(summary: Summary) -> bool:
+    return has_all_benchmarks(summary.run)
+
+
+def _cell(numbers: SetSummary | None, k: int | None) -> Text:
+    if numbers is None:
+        return Text("")
+    return percent(numbers.avg if k is None else numbers.at(k))
+
+
+def _figure(entry: PaperRun, name: str, k: int | None, five: bool) -> str:
+    if name == "average" and not five:
+        return ""
+    value = entry.accuracy.get(name) if k is None else entry.passes.get((name, k))
+    return "" if value is None else f"{value:.2f}"
+
+
+def _per_set(summary: Summary, name: str) -> str:
+    return ", ".join(str(value) for value in sorted({getattr(numbers, name) for numbers in summary.sets.values()}))
+
+
+def _tokens(summary: Summary) -> str:
+    lengths = [numbers.tokens for numbers in summary.rows.values()][-1]
+    return NOT_KNOWN if lengths is None else f"{lengths.mean:.0f}"
+
+
+def difference_table(
+    baseline: Summary, others: Sequence[Summary], found: Sequence[Mapping[str, Difference]], ks: Sequence[int]
+) -> Table:
+    """Runs minus the baseline, in percentage points, with intervals of the paired bootstrap."""
+    table = Table(title=f"minus {baseline.run.name}, percentage points, paired by problem", title_justify="left")
+    table.add_column("", no_wrap=True)
+    for summary in others:
+        table.add_column(Text(summary.run.name), justify="right", min_width=12)
+    names = list(dict.fromkeys(name for difference in found for name in difference))
+    for k in (None, *ks):
+        table.add_row(Text("avg@n" if k is None else f"pass@{k}", style="bold"))
+        for name in names:
+            table.add_row(Text(f"  {name}"), *(_gap(difference.get(name), k) for difference in found))
+        table.add_section()
+    return table
+
+
+def _gap(difference: Difference | None, k: int | None) -> Text:
+    if difference is None:
+        return Text("")
+    if difference.why_not:
+        return Text(difference.why_not, style="dim")
+    estimate = difference.avg if k is None else difference.at(k)
+    text = percent(estimate, signed=True)
+    if estimate is not None and estimate.low is not None and (estimate.low > 0 or estimate.high < 0):
+        text.stylize("bold")
+    return text
+
+
+def comparison_notes(summaries: Sequence[Summary], paper: Sequence[PaperRun]) -> list[str]:
+    """What a reader of the comparison has to know."""
+    notes = [f"intervals: {100 * LEVEL:.0f} % of a bootstrap over problems; bold differences do not contain 0"]
+    if paper:
+        notes.append(f"(paper): reported by {SOURCE}, not measured here; its n and sampling are not known to us")
+        if not all(map(_comparable, summaries)):
+            notes.append("the paper's average is over five sets; it is shown where every run has exactly those")
+    return notes + [f"{summary.run.name}: {note}" for summary in summaries for note in summary.run.notes]
