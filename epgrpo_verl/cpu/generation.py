@@ -43,13 +43,6 @@ class Continuation:
     complete: bool
 
 
-def declared_end_tokens(model: PreTrainedModel, tokenizer_eos: int | None) -> set[int]:
-    """The tokens that a model's generation config or tokenizer name as the end; empty where neither names one."""
-    declared = model.generation_config.eos_token_id
-    tokens = set(declared) if isinstance(declared, list) else {declared}
-    return {token for token in (*tokens, tokenizer_eos) if token is not None}
-
-
 def use_plain_generation(model: PreTrainedModel, pad: int) -> None:
     """Drop the model's own defaults (top_p, repetition_penalty, end token, ...), which must not leak into sampling.
 

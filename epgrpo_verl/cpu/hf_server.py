@@ -15,7 +15,7 @@ from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.rollout.replica import TokenOutput
 
-from .generation import Row, declared_end_tokens, generate_rows, use_plain_generation
+from .generation import Row, generate_rows, use_plain_generation
 from .sampling import RowLimits, SamplingParams, row_seed
 
 logger = logging.getLogger(__name__)
@@ -65,8 +65,9 @@ class HFServer:
         self._worker: asyncio.Task | None = None
 
     def _special_tokens(self) -> tuple[set[int], int]:
-        tokenizer = self.model_config.tokenizer
-        eos = declared_end_tokens(self.model, tokenizer.eos_token_id)
+        tokenizer, declared = self.model_config.tokenizer, self.model.generation_config.eos_token_id
+        eos = set(declared) if isinstance(declared, list) else {declared}
+        eos = {token for token in (*eos, tokenizer.eos_token_id) if token is not None}
         if not eos:
             raise ValueError(
                 f"neither the generation config nor the tokenizer of {self.model_config.local_path} has an end token"

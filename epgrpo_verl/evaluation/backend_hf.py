@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from transformers import AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
 from epgrpo_verl.cpu.generation import Row, generate_rows, use_plain_generation
 from epgrpo_verl.cpu.sampling import SamplingParams
@@ -25,6 +26,7 @@ class HFBackend:
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         dtype = engine.dtype if engine.dtype == "auto" else getattr(torch, engine.dtype)
+        disable_progress_bar()  # of loading: it would draw over the run's own
         network = AutoModelForCausalLM.from_pretrained(model.folder, dtype=dtype)
         if model.adapter is not None:
             try:

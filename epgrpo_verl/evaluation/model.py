@@ -17,7 +17,7 @@ from epgrpo_verl.data.prompt import load_tokenizer, prompt_ids
 from .errors import EvaluationError
 from .problems import Problem
 
-ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_CONFIG, GENERATION_CONFIG = "adapter_config.json", "generation_config.json"
 # Where verl's FSDP and Megatron checkpoints keep the adapter, seen from the adapter, actor and step folders.
 _ADAPTER_FOLDERS = ("", "lora_adapter", "actor/lora_adapter", "actor")
 _WEIGHTS = (".safetensors", ".bin", ".pt")
@@ -75,8 +75,8 @@ def open_model(name: str, adapter: str | None = None) -> Model:
     adapter_folder, rank = (None, 0) if adapter is None else _adapter_folder(Path(adapter).expanduser())
     template = tokenizer.chat_template
     text = template if isinstance(template, str) else json.dumps(template, sort_keys=True)
-    generation = folder / "generation_config.json"
-    declared = _read_json(generation).get("eos_token_id") if generation.is_file() else config.get("eos_token_id")
+    generation = _read_json(folder / GENERATION_CONFIG) if (folder / GENERATION_CONFIG).is_file() else {}
+    declared = generation.get("eos_token_id", config.get("eos_token_id"))
     return Model(
         name=name,
         folder=folder,
@@ -145,7 +145,7 @@ def fingerprint(folder: Path) -> str:
     every byte: a few seconds for any model.
     """
     digest = hashlib.sha256()
-    for config in ("config.json", "generation_config.json", ADAPTER_CONFIG):
+    for config in ("config.json", GENERATION_CONFIG, ADAPTER_CONFIG):
         if (folder / config).is_file():
             digest.update((folder / config).read_bytes())
     files = sorted(path for path in folder.iterdir() if path.suffix in _WEIGHTS)

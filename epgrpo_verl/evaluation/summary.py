@@ -42,7 +42,8 @@ class SetSummary:
 
     Attributes:
         problems: Number of problems.
-        n: Samples per problem.
+        n: Samples per problem; over several sets the fewest.
+        samples: Number of samples.
         avg: avg@n, the mean over problems of the share of right samples.
         passes: pass@k for k from 1 to n.
         truncated: Share of samples that were cut off at the token limit; None where not known.
@@ -53,6 +54,7 @@ class SetSummary:
 
     problems: int
     n: int
+    samples: int
     avg: Estimate
     passes: list[Estimate]
     truncated: float | None
@@ -117,6 +119,7 @@ def _of_parts(values: Sequence[np.ndarray], parts: Sequence[Sequence[Answers]], 
     return SetSummary(
         problems=sum(map(len, parts)),
         n=len(passes),
+        samples=sum(map(len, outcomes)),
         avg=average,
         passes=passes,
         truncated=_share(outcomes, "truncated"),
@@ -157,6 +160,7 @@ def _set_json(numbers: SetSummary) -> dict[str, Any]:
     return {
         "problems": numbers.problems,
         "n": numbers.n,
+        "samples": numbers.samples,
         f"avg@{numbers.n}": numbers.avg._asdict(),
         "pass@k": {str(k): estimate._asdict() for k, estimate in enumerate(numbers.passes, 1)},
         "truncated": numbers.truncated,

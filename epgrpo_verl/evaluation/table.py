@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -22,10 +23,10 @@ def percent(estimate: Estimate | None, signed: bool = False) -> Text:
     """A share in percent, with its interval on a second line."""
     if estimate is None:
         return Text("not available", style="dim")
-    sign = "+" if signed else ""
+    sign, to = ("+", " to ") if signed else ("", "-")
     text = Text(f"{100 * estimate.value:{sign}.2f}")
     if estimate.low is not None and estimate.high is not None:
-        text.append(f"\n{100 * estimate.low:{sign}.1f} to {100 * estimate.high:{sign}.1f}", style="dim")
+        text.append(f"\n{100 * estimate.low:{sign}.1f}{to}{100 * estimate.high:{sign}.1f}", style="dim")
     return text
 
 
@@ -45,28 +46,49 @@ def header(summary: Summary) -> Table:
 
 
 def run_table(summary: Summary, ks: Sequence[int]) -> Table:
-    """One row per set: avg@n, pass@k for the given k, and how the responses ended."""
-    sizes = sorted({numbers.n for numbers in summary.sets.values()})
-    samples = str(sizes[0]) if len(sizes) == 1 else "n"
-    table = Table(title=f"{summary.run.name}: percent, n={', '.join(map(str, sizes))}", title_justify="left")
-    table.add_column("set", no_wrap=True)
+    """One row per set: avg@n and pass@k for the given k."""
+    samples = _sizes(summary)
+    table = _table(f"{summary.run.name}: right answers, percent", "set")
     table.add_column("problems", justify="right")
-    for name in (f"avg@{samples}", *(f"pass@{k}" for k in ks)):
-        table.add_column(name, justify="right", min_width=12)
-    for name in ("cut off", "no box", "grader\nerrors", "tokens\nmean"):
-        table.add_column(name, justify="right")
+    for name in (f"avg@{samples}" if samples.isdigit() else "avg@n", *(f"pass@{k}" for k in ks)):
+        table.add_column(name, justify="right", no_wrap=True)
     for name, numbers in summary.rows.items():
         if numbers is summary.average:
             table.add_section()
         estimates = (numbers.avg, *(numbers.at(k) for k in ks))
-        table.add_row(Text(name), str(numbers.problems), *map(percent, estimates), *_endings(numbers))
+        table.add_row(Text(name), str(numbers.problems), *map(percent, estimates))
     return table
 
 
-def _endings(numbers: SetSummary) -> list[str | Text]:
-    errors = Text(str(numbers.grader_errors), style="bold red" if numbers.grader_errors else "")
-    length = NOT_KNOWN if numbers.tokens is None else f"{numbers.tokens.mean:.0f}"
-    return [share(numbers.truncated), share(numbers.no_box), errors, length]
+def endings_table(summary: Summary) -> Table:
+    """One row per set: how the responses ended, and how long they are."""
+    table = _table("responses: percent, and lengths in tokens", "set")
+    for name in ("samples", "cut off", "no box", "grader errors", "mean", "median", "95 %", "longest"):
+        table.add_column(name, justify="right")
+    for name, numbers in summary.rows.items():
+        if numbers is summary.average:
+            table.add_section()
+        errors = Text(str(numbers.grader_errors), style="bold red" if numbers.grader_errors else "")
+        lengths = None if numbers.tokens is None else vars(numbers.tokens).values()
+        table.add_row(
+            Text(name),
+            str(numbers.samples),
+            share(numbers.truncated),
+            share(numbers.no_box),
+            errors,
+            *([NOT_KNOWN] * 4 if lengths is None else [f"{length:.0f}" for length in lengths]),
+        )
+    return table
+
+
+def _table(title: str, first: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    return table
+
+
+def _sizes(summary: Summary) -> str:
+    return ", ".join(str(n) for n in sorted({numbers.n for numbers in summary.sets.values()}))
 
 
 def footnotes(summary: Summary) -> list[str]:
@@ -85,15 +107,15 @@ def footnotes(summary: Summary) -> list[str]:
 
 def show_run(summary: Summary, ks: Sequence[int]) -> Group:
     """Header, table and footnotes of one run."""
-    return Group(header(summary), run_table(summary, ks), *(Text(f"note: {note}") for note in footnotes(summary)))
+    notes = (Text(f"note: {note}") for note in footnotes(summary))
+    return Group(header(summary), Text(), run_table(summary, ks), endings_table(summary), *notes)
 
 
 def comparison_table(summaries: Sequence[Summary], ks: Sequence[int], paper: Sequence[PaperRun]) -> Table:
     """Sets by runs; the paper's figures in columns of their own, marked as such."""
-    table = Table(title="percent", title_justify="left")
-    table.add_column("", no_wrap=True)
+    table = _table("right answers, percent", "")
     for summary in summaries:
-        table.add_column(Text(summary.run.name), justify="right", min_width=12)
+        table.add_column(Text(summary.run.name), justify="right")
     for entry in paper:
         table.add_column(f"{entry.name}\n(paper)", justify="right", style="italic cyan")
     names = list(dict.fromkeys(name for summary in summaries for name in summary.rows))
@@ -104,7 +126,7 @@ def comparison_table(summaries: Sequence[Summary], ks: Sequence[int], paper: Seq
             figures = [_figure(entry, name, k, all(map(_comparable, summaries))) for entry in paper]
             table.add_row(Text(f"  {name}"), *cells, *figures)
         table.add_section()
-    table.add_row(Text("n"), *(_per_set(summary, "n") for summary in summaries), *("not known" for _ in paper))
+    table.add_row(Text("n"), *map(_sizes, summaries), *("not known" for _ in paper))
     table.add_row(Text("tokens, mean"), *(_tokens(summary) for summary in summaries), *("" for _ in paper))
     return table
 
@@ -126,10 +148,6 @@ def _figure(entry: PaperRun, name: str, k: int | None, five: bool) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _per_set(summary: Summary, name: str) -> str:
-    return ", ".join(str(value) for value in sorted({getattr(numbers, name) for numbers in summary.sets.values()}))
-
-
 def _tokens(summary: Summary) -> str:
     lengths = [numbers.tokens for numbers in summary.rows.values()][-1]
     return NOT_KNOWN if lengths is None else f"{lengths.mean:.0f}"
@@ -139,10 +157,9 @@ def difference_table(
     baseline: Summary, others: Sequence[Summary], found: Sequence[Mapping[str, Difference]], ks: Sequence[int]
 ) -> Table:
     """Runs minus the baseline, in percentage points, with intervals of the paired bootstrap."""
-    table = Table(title=f"minus {baseline.run.name}, percentage points, paired by problem", title_justify="left")
-    table.add_column("", no_wrap=True)
+    table = _table(f"minus {baseline.run.name}: percentage points, paired by problem", "")
     for summary in others:
-        table.add_column(Text(summary.run.name), justify="right", min_width=12)
+        table.add_column(Text(summary.run.name), justify="right")
     names = list(dict.fromkeys(name for difference in found for name in difference))
     for k in (None, *ks):
         table.add_row(Text("avg@n" if k is None else f"pass@{k}", style="bold"))
