@@ -181,7 +181,9 @@ def _graded(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def regrade(out: Path, grader: Grader, rel_tol: float | None, on_start: Callable[[int, int], Progress]) -> int:
+def regrade(
+    out: Path, grader: Grader, rel_tol: float | None, workers: int, on_start: Callable[[int, int], Progress]
+) -> int:
     """Grade all stored samples again, and replace them at once.
 
     Returns:
@@ -196,18 +198,17 @@ def regrade(out: Path, grader: Grader, rel_tol: float | None, on_start: Callable
         raise EvaluationError(f"--regrade: there is no run in {out}")
     with store.locked():
         problems = {(p.set, p.id): Problem(p.set, p.id, (), p.ground_truth) for p in store.problems()}
-        samples = store.samples()
+        samples = list(store.samples().values())
         progress = on_start(0, len(samples))
-        changed = 0
         graded = []
-        for key, sample in samples.items():
-            verdict = grader.grade(problems[key[:2]], sample.response)
-            graded.append(replace(sample, **vars(verdict)))
-            changed += verdict.score != sample.score
-            progress(1)
+        with ThreadPoolExecutor(workers, thread_name_prefix="epgrpo-evaluate") as pool:
+            verdicts = pool.map(lambda sample: grader.grade(problems[sample.key[:2]], sample.response), samples)
+            for sample, verdict in zip(samples, verdicts, strict=True):
+                graded.append(replace(sample, **vars(verdict)))
+                progress(1)
         # Killed between these lines, the run can only be graded again: no grader has this name.
         store.write_settings({**settings, "fixed": {**settings["fixed"], "grader": "an unfinished --regrade"}})
         store.replace_samples(graded)
         fixed = {**settings["fixed"], "grader": grader.name, "rel_tol": rel_tol}
         store.write_settings({**settings, "fixed": fixed})
-    return changed
+    return sum(before.score != after.score for before, after in zip(samples, graded, strict=True))

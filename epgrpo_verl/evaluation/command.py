@@ -13,6 +13,8 @@ from typing import Annotated, Literal, TypeVar
 import typer
 from rich.console import Console
 
+from epgrpo_verl.grading.score import DEADLINE_S
+
 from . import grader as graders
 from .backend import Engine, Sampling, choose_backend
 from .collect import Plan, collect, regrade
@@ -86,6 +88,7 @@ def evaluate_command(
         ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes that grade.")] = 2,
+    deadline: Annotated[float, typer.Option(min=0.01, help="Seconds of work to grade one answer.")] = DEADLINE_S,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap draws for the intervals.")] = RESAMPLES,
     dump: Annotated[
         Path | None,
@@ -125,6 +128,7 @@ def evaluate_command(
     """
     console = Console(stderr=True)
     with messages(console, "epgrpo evaluate"):
+        judge = graders.load_grader(grader, rel_tol, workers, deadline)
         if dump is not None:
             if model or data or more_data or lora or again:
                 raise EvaluationError("--dump reads what there is: no --model, --lora, --data or --regrade with it")
@@ -132,7 +136,7 @@ def evaluate_command(
         elif again:
             out = required(out, "--out").expanduser()
             with progress_bar(console, "grading") as on_start:
-                changed = regrade(out, graders.load_grader(grader, rel_tol, workers), rel_tol, on_start)
+                changed = regrade(out, judge, rel_tol, workers, on_start)
             console.print(f"{changed} scores changed")
             run = load_run(out)
         else:
@@ -148,7 +152,7 @@ def evaluate_command(
                 backend=choose_backend(backend),
                 sampling=Sampling(temperature, top_p, top_k, max_tokens, seed),
                 engine=Engine(dtype, device, batch_size, tensor_parallel, memory_share, max_num_seqs),
-                grader=graders.load_grader(grader, rel_tol, workers),
+                grader=judge,
                 rel_tol=rel_tol,
                 workers=workers,
             )

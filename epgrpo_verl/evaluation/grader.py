@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from epgrpo_verl.grading import GraderUnavailable, compute_score, parse_ground_truth
+from epgrpo_verl.grading.score import DEADLINE_S
 
 from .errors import EvaluationError
 from .problems import Problem
@@ -74,19 +75,22 @@ def read_verdict(result: Any, where: str) -> Verdict:
     return Verdict(float(score), str(row.get("pred") or ""), str(row.get("reason") or ""), failed)
 
 
-def load_grader(name: str = OWN, rel_tol: float | None = None, workers: int = 2) -> Grader:
+def load_grader(
+    name: str = OWN, rel_tol: float | None = None, workers: int = 2, deadline_s: float = DEADLINE_S
+) -> Grader:
     """Find a grader.
 
     Args:
         name: ``MODULE:FUNCTION``.
-        rel_tol: Relative tolerance for numbers, of this project's grader only.
+        rel_tol: Relative tolerance for numbers. This and the following are of this project's grader only.
         workers: Its worker processes.
+        deadline_s: Seconds of work that a comparison may take.
 
     Raises:
         EvaluationError: There is no such function.
     """
     if name == OWN:
-        return Grader(name, partial(compute_score, rel_tol=rel_tol, workers=workers), own=True)
+        return Grader(name, partial(compute_score, rel_tol=rel_tol, workers=workers, deadline_s=deadline_s), own=True)
     if rel_tol is not None:
         raise EvaluationError(f"--rel-tol is a setting of {OWN}, not of --grader {name}")
     module, colon, function = name.partition(":")

@@ -100,7 +100,7 @@ def footnotes(summary: Summary) -> list[str]:
     if errors:
         notes.append(
             f"the grader failed on {errors} samples; they count as not right. Their reasons are in the samples; "
-            "--regrade tries again"
+            "--regrade tries again, with more time for each if --deadline is raised"
         )
     return [*notes, *summary.run.notes]
 

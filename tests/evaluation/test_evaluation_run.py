@@ -127,9 +127,10 @@ def test_a_run_that_was_cut_off_in_the_middle_of_a_line_ends_as_if_it_had_not_be
     left = content[: len(content) * 2 // 3 + 5]
     assert not left.endswith(b"\n")
     file.write_bytes(left)
+    there = left.count(b"\n")
     result = run(tmp_path / "run")
     assert result.exit_code == 0, result.output
-    assert f"{left.count(10)} of 40 are there" in result.stderr
+    assert f"{there} of 40 are there" in result.stderr
     assert stored(tmp_path / "run") == stored(finished)
     assert (tmp_path / "run" / SUMMARY).read_text() == (finished / SUMMARY).read_text().replace(
         '"run": "finished"', '"run": "run"'
@@ -232,14 +233,15 @@ def test_the_projects_grader_counts_missing_boxes_and_its_own_failures(model, tm
         sample["response"] = answers[sample["id"]]
     lines = "".join(json.dumps(sample) + "\n" for sample in samples)
     (tmp_path / "run" / SAMPLES).write_text(lines)
-    again = evaluate("--out", tmp_path / "run", "--regrade")
+    again = evaluate("--out", tmp_path / "run", "--regrade", "--deadline", 0.5)
     assert again.exit_code == 0, again.output
     assert "2 scores changed" in again.stderr
     numbers = json.loads((tmp_path / "run" / SUMMARY).read_text())["sets"]["sums"]
     assert (numbers["no_box"], numbers["avg@2"]["value"]) == (0.0, pytest.approx(1 / 3))
     failed = [sample for sample in stored(tmp_path / "run").values() if sample["grader_error"]]
-    assert numbers["grader_errors"] == len(failed)
-    assert {sample["id"] for sample in failed} <= {"sums-2"}
+    assert [(sample["id"], sample["reason"]) for sample in failed] == [("sums-2", "timeout")] * 2
+    assert numbers["grader_errors"] == 2
+    assert "the grader failed on 2 samples" in one_line(again.stdout)
     assert evaluate(*call, "--max-tokens", MAX_TOKENS).exit_code == 0, "the run can still go on"
 
 
