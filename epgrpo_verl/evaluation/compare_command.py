@@ -20,7 +20,7 @@ from .paper import PAPER, SOURCE
 from .plot import check_format, plot_pass_at_k
 from .runs import Run, load_run
 from .summary import RESAMPLES, Summary, as_json, summarize
-from .table import comparison_notes, comparison_table, difference_table, header
+from .table import comparison_notes, comparison_table, difference_table, settings_tables
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -75,13 +75,11 @@ def compare_command(
         for_paper = sorted({*ks, *(at for entry in entries for _, at in entry.passes)})
         baseline, *others = summaries
         found = [differences(summary.run, baseline.run, resamples) for summary in others]
-        parts: list[Any] = [
-            Group(Text(f"\n{summary.run.name}", style="bold"), header(summary)) for summary in summaries
-        ]
-        parts += [Text(""), comparison_table(summaries, for_paper, entries)]
+        parts: list[Any] = [settings_tables(summaries), Text(), comparison_table(summaries, for_paper, entries)]
         if others:
-            parts += [Text(""), difference_table(baseline, others, found, ks)]
-        Console().print(*parts, *(Text(f"note: {note}") for note in comparison_notes(summaries, entries)), sep="\n")
+            parts.append(difference_table(baseline, others, found, ks))
+        notes = (Text(f"note: {note}") for note in comparison_notes(summaries, entries))
+        Console().print(Group(*parts, *notes))
         if json_file is not None:
             report = _as_json(summaries, found, paper, resamples)
             json_file.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", "utf-8")

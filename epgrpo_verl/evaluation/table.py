@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
@@ -35,14 +36,30 @@ def share(value: float | None) -> str:
     return NOT_KNOWN if value is None else f"{100 * value:.1f}"
 
 
-def header(summary: Summary) -> Table:
+def header(settings: Mapping[str, Any]) -> Table:
     """How the samples were made."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in summary.run.header.items():
+    for name, value in settings.items():
         table.add_row(name, Text(str(value)))
     return table
+
+
+def settings_tables(summaries: Sequence[Summary]) -> Group:
+    """How the samples of several runs were made: what they share, then what differs, a column for each."""
+    headers = [summary.run.header for summary in summaries]
+    names = list(dict.fromkeys(name for settings in headers for name in settings))
+    same = {name: headers[0].get(name) for name in names if len({str(settings.get(name)) for settings in headers}) == 1}
+    if len(same) == len(names):
+        return Group(header(same))
+    table = _table("settings that differ", "")
+    for summary in summaries:
+        table.add_column(Text(summary.run.name), overflow="fold")
+    for name in names:
+        if name not in same:
+            table.add_row(name, *(Text(str(settings.get(name, NOT_KNOWN))) for settings in headers))
+    return Group(header(same), Text(), table)
 
 
 def run_table(summary: Summary, ks: Sequence[int]) -> Table:
@@ -64,7 +81,8 @@ def endings_table(summary: Summary) -> Table:
     """One row per set: how the responses ended, and how long they are."""
     table = _table("responses: percent, and lengths in tokens", "set")
     for name in ("samples", "cut off", "no box", "grader errors", "mean", "median", "95 %", "longest"):
-        table.add_column(name, justify="right")
+        # wide enough for its longest word, which rich would cut before it breaks a line
+        table.add_column(name, justify="right", min_width=max(map(len, name.split())))
     for name, numbers in summary.rows.items():
         if numbers is summary.average:
             table.add_section()
@@ -108,7 +126,7 @@ def footnotes(summary: Summary) -> list[str]:
 def show_run(summary: Summary, ks: Sequence[int]) -> Group:
     """Header, table and footnotes of one run."""
     notes = (Text(f"note: {note}") for note in footnotes(summary))
-    return Group(header(summary), Text(), run_table(summary, ks), endings_table(summary), *notes)
+    return Group(header(summary.run.header), Text(), run_table(summary, ks), endings_table(summary), *notes)
 
 
 def comparison_table(summaries: Sequence[Summary], ks: Sequence[int], paper: Sequence[PaperRun]) -> Table:
@@ -157,7 +175,7 @@ def difference_table(
     baseline: Summary, others: Sequence[Summary], found: Sequence[Mapping[str, Difference]], ks: Sequence[int]
 ) -> Table:
     """Runs minus the baseline, in percentage points, with intervals of the paired bootstrap."""
-    table = _table(f"minus {baseline.run.name}: percentage points, paired by problem", "")
+    table = _table(f"minus {baseline.run.name}, points", "")
     for summary in others:
         table.add_column(Text(summary.run.name), justify="right")
     names = list(dict.fromkeys(name for difference in found for name in difference))
