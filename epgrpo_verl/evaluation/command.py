@@ -143,7 +143,7 @@ def evaluate_command(
             if k and max(k) > n:
                 raise EvaluationError(f"pass@{max(k)} is not available from --n {n}: give --n {max(k)} or more")
             out = required(out, "--out").expanduser()
-            files = [path.expanduser() for path in (*required(data, "--data"), *(more_data or ()))]
+            files = [path.expanduser() for path in required([*(data or ()), *(more_data or ())], "--data")]
             plan = Plan(
                 out=out,
                 model=open_model(required(model, "--model"), lora),
@@ -179,6 +179,8 @@ def messages(console: Console, command: str) -> Iterator[None]:
         yield
     except EvaluationError as error:
         text, code = str(error), 1
+    except OSError as error:  # a folder that cannot be written, a full disk
+        text, code = f"{type(error).__name__}: {error}", 1
     except KeyboardInterrupt:
         text, code = "stopped. What is stored stays; the same command goes on from there.", 130
     else:

@@ -80,7 +80,7 @@ def run_table(summary: Summary, ks: Sequence[int]) -> Table:
 def endings_table(summary: Summary) -> Table:
     """One row per set: how the responses ended, and how long they are."""
     table = _table("responses: percent, and lengths in tokens", "set")
-    for name in ("samples", "cut off", "no box", "grader errors", "mean", "median", "95 %", "longest"):
+    for name in ("samples", "cut off", "no box", "grader errors", "mean", "median", "p95", "max"):
         # wide enough for its longest word, which rich would cut before it breaks a line
         table.add_column(name, justify="right", min_width=max(map(len, name.split())))
     for name, numbers in summary.rows.items():

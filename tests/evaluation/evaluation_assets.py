@@ -1,6 +1,6 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny untrained model, problems, an adapter, and a grader that finds some of its random answers right."""
+"""A tiny untrained model, problems and an adapter; and the commands."""
 
 from __future__ import annotations
 
@@ -16,14 +16,8 @@ from epgrpo_verl.evaluation import command, compare_command
 from epgrpo_verl.evaluation.store import SAMPLES
 from epgrpo_verl.quickstart.model import WarmUp, build_model, build_tokenizer
 
-GRADER = "evaluation_assets:a_third_is_right"
+GRADER = "evaluation_graders:a_third_is_right"
 MAX_TOKENS = 12
-
-
-def a_third_is_right(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None) -> dict[str, Any]:
-    """A reward function that depends on the response, for text that says nothing."""
-    right = sum(map(ord, solution_str)) % 3 == 0
-    return {"score": float(right), "acc": right, "pred": solution_str[-1:]}
 
 
 def save_model(folder: Path) -> Path:

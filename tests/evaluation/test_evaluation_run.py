@@ -17,13 +17,13 @@ import torch
 from evaluation_assets import (
     GRADER,
     MAX_TOKENS,
-    a_third_is_right,
     evaluate,
     one_line,
     save_adapter,
     save_problems,
     stored,
 )
+from evaluation_graders import a_third_is_right
 from matplotlib.image import imread
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -170,7 +170,7 @@ def test_more_samples_and_more_sets_keep_what_is_there(model, data, finished, tm
         (("--top-p", 0.9, "--top-k", 5), "top_p 1.0, now 0.9; top_k -1, now 5"),
         (("--dtype", "bfloat16"), "dtype auto, now bfloat16"),
         (("--limit", 3), "the problems of sums are others"),
-        (("--grader", "epgrpo_verl.quickstart.task:compute_score"), "grader evaluation_assets:a_third_is_right, now"),
+        (("--grader", "epgrpo_verl.quickstart.task:compute_score"), "grader evaluation_graders:a_third_is_right, now"),
     ],
 )
 def test_other_settings_are_named_and_refused(run, finished, tmp_path, change, message):
