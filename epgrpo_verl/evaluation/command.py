@@ -42,7 +42,7 @@ def evaluate_command(
     ] = None,
     lora: Annotated[
         str | None,
-        typer.Option(help="A PEFT adapter on top of --model, or the verl checkpoint with it.", show_default=False),
+        typer.Option(help="Folder of a PEFT adapter for --model.", show_default=False),
     ] = None,
     data: Annotated[
         list[Path] | None,
@@ -113,9 +113,10 @@ def evaluate_command(
           --data ~/data/epgrpo/{math500,amc23,minerva,aime24,aime25}.parquet
 
     \b
-    A LoRA checkpoint of a recipe:
-      epgrpo evaluate --model Qwen/Qwen2.5-3B --out runs/eval/epgrpo \\
-          --lora runs/3b_epgrpo_seed1/checkpoints/global_step_1000 --data ~/data/epgrpo/aime25.parquet
+    A checkpoint of a recipe, merged first; or a LoRA adapter as it is:
+      epgrpo merge runs/3b_epgrpo_seed1/checkpoints/global_step_1000 --out merged/3b_epgrpo_seed1
+      epgrpo evaluate --model merged/3b_epgrpo_seed1 --data aime25.parquet --out runs/eval/epgrpo
+      epgrpo evaluate --model Qwen/Qwen2.5-3B --lora my_adapter --data aime25.parquet --out runs/eval/adapter
 
     \b
     A trial without a GPU:

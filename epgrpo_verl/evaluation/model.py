@@ -18,8 +18,8 @@ from .errors import EvaluationError
 from .problems import Problem
 
 ADAPTER_CONFIG, GENERATION_CONFIG = "adapter_config.json", "generation_config.json"
-# Where verl's FSDP and Megatron checkpoints keep the adapter, seen from the adapter, actor and step folders.
-_ADAPTER_FOLDERS = ("", "lora_adapter", "actor/lora_adapter", "actor")
+# Where the adapter is in what verl writes: beside a model that its merger wrote, and in a Megatron checkpoint.
+_ADAPTER_FOLDERS = ("", "lora_adapter", "model/huggingface/adapter", "actor/model/huggingface/adapter")
 _WEIGHTS = (".safetensors", ".bin", ".pt")
 # Enough to tell two checkpoints apart without reading gigabytes.
 _BLOCKS, _BLOCK_BYTES = 64, 1 << 14
@@ -61,7 +61,7 @@ def open_model(name: str, adapter: str | None = None) -> Model:
 
     Args:
         name: A folder, or a name on the Hugging Face hub.
-        adapter: Folder of a PEFT adapter, or of the verl checkpoint that holds one.
+        adapter: Folder of a PEFT adapter, or one of verl's that holds one.
 
     Raises:
         EvaluationError: Something is missing, or the adapter can do nothing.
@@ -100,8 +100,7 @@ def _model_folder(name: str) -> Path:
                 base = _read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path") or "BASE_MODEL"
                 raise EvaluationError(f"--model {name} is a LoRA adapter: pass --model {base} --lora {name}")
             raise EvaluationError(
-                f"--model {name} has no config.json: it is no Hugging Face model folder. "
-                "A checkpoint that verl wrote has to be merged first, or passed with --lora if it is a LoRA adapter."
+                f"--model {name} has no config.json: it is no Hugging Face folder. {_how_to_merge(folder)}"
             )
         return folder
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
@@ -122,10 +121,8 @@ def _adapter_folder(given: Path) -> tuple[Path, int]:
     folders = [given / inner for inner in _ADAPTER_FOLDERS]
     folder = next((folder for folder in folders if (folder / ADAPTER_CONFIG).is_file()), None)
     if folder is None:
-        raise EvaluationError(
-            f"--lora {given}: no {ADAPTER_CONFIG} in it, nor in its lora_adapter or actor/lora_adapter. "
-            "Give the folder of a PEFT adapter, or a checkpoint of verl (global_step_N) that was trained with LoRA."
-        )
+        inner = ", ".join(_ADAPTER_FOLDERS[1:])
+        raise EvaluationError(f"--lora {given}: no {ADAPTER_CONFIG} in it, nor in {inner}. {_how_to_merge(given)}")
     config = _read_json(folder / ADAPTER_CONFIG)
     rank, alpha = config.get("r") or 0, config.get("lora_alpha") or 0
     if config.get("peft_type", "LORA") != "LORA" or rank < 1:
@@ -136,6 +133,13 @@ def _adapter_folder(given: Path) -> tuple[Path, int]:
             f"not know it: set lora_alpha in {ADAPTER_CONFIG} to the value of the training."
         )
     return folder, int(rank)
+
+
+def _how_to_merge(folder: Path) -> str:
+    """What to do with the shards that verl's FSDP checkpoints consist of."""
+    if any(any(folder.glob(f"{inner}model_world_size_*.pt")) for inner in ("", "actor/")):
+        return f"It is a checkpoint of verl: epgrpo merge {folder} --out MERGED makes a folder for --model of it."
+    return "A checkpoint of verl (global_step_N) has to be merged first: epgrpo merge --help."
 
 
 def fingerprint(folder: Path) -> str:

@@ -123,6 +123,11 @@ def test_folders_that_are_no_model(call, copied, model, tmp_path):
     (copied / "config.json").unlink()
     assert "has no config.json" in message(call(data, "--model", copied))
     assert "no such folder" in message(call(data, "--model", tmp_path / "nowhere"))
+    shards = tmp_path / "global_step_5" / "actor"
+    shards.mkdir(parents=True)
+    (shards / "model_world_size_1_rank_0.pt").touch()
+    for option in ("--model", "--lora"):
+        assert f"epgrpo merge {shards.parent} --out" in message(call(data, option, shards.parent))
     adapter = save_adapter(tmp_path / "adapter", model)
     assert f"is a LoRA adapter: pass --model {model} --lora {adapter}" in message(call(data, "--model", adapter))
 

@@ -100,10 +100,10 @@ def check_greedy(folder, network, tokenizer):
         assert sample["tokens"] == len(tokens)
 
 
-def test_a_lora_checkpoint_of_verl_is_put_on_the_model(model, data, tmp_path):
+def test_the_adapter_in_a_megatron_checkpoint_is_put_on_the_model(model, data, tmp_path):
     from peft import PeftModel
 
-    adapter = save_adapter(tmp_path / "global_step_7" / "actor" / "lora_adapter", model)
+    adapter = save_adapter(tmp_path / "global_step_7" / "actor" / "model" / "huggingface" / "adapter", model)
     result = evaluate(
         *("--model", model, "--lora", tmp_path / "global_step_7", "--data", data[0], "--out", tmp_path / "run"),
         *("-n", 1, "--temperature", 0, "--backend", "hf", "--max-tokens", MAX_TOKENS, "--grader", GRADER),
