@@ -2,7 +2,8 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
 # Applies patches/ to a fresh copy of verl, and runs there verl's own CPU tests of the code that is touched, the tests of
-# the patches, and the comparison of the three ways to EP-GRPO (hooks, patch, slow reference).
+# the patches, the comparison of the three ways to EP-GRPO (hooks, patch, slow reference), and two steps of the CPU
+# quickstart, with the plugin beside the patch.
 #
 #   bash scripts/check_patches.sh          the release that is pinned below, from PyPI
 #   bash scripts/check_patches.sh CLONE    HEAD of a git clone of verl, with patches/main/ as well
@@ -60,3 +61,11 @@ echo "The generated configurations are up to date"
     tests/trainer/ppo/test_core_algos_on_cpu.py
 cd "$root"
 "$python" -m pytest -q -p no:cacheprovider -W ignore tests/patches/three_ways.py
+
+log=$work/quickstart.txt
+if ! env -u VERL_USE_EXTERNAL_PLUGINS ENV_PYTHON="$python" OUT="$work/run" DATA_DIR="$work/data" STEPS=2 \
+    bash recipes/run_cpu_quickstart.sh >"$log" 2>&1 || ! grep -q "step 2/2" "$log"; then
+    cat "$log" "$work/run/train.log" >&2
+    exit 1
+fi
+echo "The CPU quickstart trains on the patched verl"

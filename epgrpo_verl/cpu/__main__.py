@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     common.add_argument("--rollout", choices=ROLLOUTS, default="hf", help="engine that generates (default: hf)")
     common.add_argument("--processes", type=int, default=1, help="FSDP processes of the actor (default: 1)")
     common.add_argument("--trainer-mode", choices=TRAINER_MODES, default="sync", help="V1 trainer (default: sync)")
-    common.add_argument("--threads", type=int, default=1, help="torch threads per process (default: 1)")
+    common.add_argument("--threads", type=int, help="torch threads per process (default: $OMP_NUM_THREADS, or else 1)")
     commands.add_parser("overrides", parents=[common], help="print the Hydra overrides a CPU run needs, one per line")
     commands.add_parser("env", parents=[common], help="print the environment variables it needs, as shell exports")
     train = commands.add_parser(

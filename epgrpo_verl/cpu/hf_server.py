@@ -30,6 +30,7 @@ class _Request:
     params: SamplingParams
     max_tokens: int
     seed: int
+    aborts: int
     result: asyncio.Future = field(repr=False)
 
 
@@ -61,6 +62,7 @@ class HFServer:
         self._gate = asyncio.Event()
         self._gate.set()
         self._rejecting = False
+        self._aborts = 0
         self._running: RowLimits | None = None
         self._worker: asyncio.Task | None = None
 
@@ -111,7 +113,7 @@ class HFServer:
         key = (self.config.seed, self.global_steps, params.temperature, tuple(prompt))
         self._repeats[key] += 1
         seed = row_seed(self.replica_rank, self._repeats[key], *key)
-        request = _Request(prompt, params, max_tokens, seed, asyncio.get_running_loop().create_future())
+        request = _Request(prompt, params, max_tokens, seed, self._aborts, asyncio.get_running_loop().create_future())
         self._queue.put_nowait(request)
         return await request.result
 
@@ -136,7 +138,7 @@ class HFServer:
             for params, requests in groups.items():
                 try:
                     async with self._weights_lock:  # no weight update under a running batch
-                        outputs = await asyncio.to_thread(self._generate, params, requests)
+                        outputs = await self._run(params, requests)
                 except Exception as error:
                     logger.exception("generation of %d requests failed", len(requests))
                     outputs = [RuntimeError(f"the HF rollout failed: {type(error).__name__}: {error}")] * len(requests)
@@ -147,6 +149,16 @@ class HFServer:
                         request.result.set_exception(output)
                     else:
                         request.result.set_result(output)
+
+    async def _run(self, params: SamplingParams, requests: list[_Request]) -> list[TokenOutput]:
+        # An abort between the queue and here, while other requests or a weight update were awaited, counts too.
+        outputs = [self._output([], [], "aborted") for _ in requests]
+        rows = [row for row, request in enumerate(requests) if request.aborts == self._aborts]
+        if rows:
+            generated = await asyncio.to_thread(self._generate, params, [requests[row] for row in rows])
+            for row, output in zip(rows, generated, strict=True):
+                outputs[row] = output
+        return outputs
 
     def _fail_waiting(self, worker: asyncio.Task) -> None:
         """Answer the requests in the queue if the worker ends, which it never should."""
@@ -170,6 +182,8 @@ class HFServer:
     def _generate(self, params: SamplingParams, requests: list[_Request]) -> list[TokenOutput]:
         def running(limits: RowLimits) -> None:
             self._running = limits
+            # After the line above, so that an abort is seen either here or by the limits.
+            limits.abort |= any(request.aborts != self._aborts for request in requests)
 
         try:
             rows = generate_rows(
@@ -220,8 +234,11 @@ class HFServer:
         """End the running batch early and hold new requests, or answer them as aborted, until generation resumes."""
         self._rejecting = reject_request
         self._gate.clear()
+        self._aborts += 1
         while not self._queue.empty():
-            self._queue.get_nowait().result.set_result(self._output([], [], "aborted"))
+            request = self._queue.get_nowait()
+            if not request.result.done():  # cancelled by the caller
+                request.result.set_result(self._output([], [], "aborted"))
         if running := self._running:
             running.abort = True
 

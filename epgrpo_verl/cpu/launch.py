@@ -107,7 +107,7 @@ class Run:
         self.command = command
         self.environment = environment
         self.shared_memory = processes.SharedMemory()
-        self._watch = Watch(environment)
+        self._watch = Watch(environment, _say)
         self._signals: list[int] = []
         self._dead: list[str] = []
         self._told: set[str] = set()

@@ -88,19 +88,20 @@ def overrides(rollout: str = "hf", processes: int = 1, trainer_mode: str = "sync
     return result
 
 
-def environment(rollout: str = "hf", threads: int = 1) -> dict[str, str]:
-    """Give the environment variables of a CPU run, without those that are already set.
+def environment(rollout: str = "hf", threads: int | None = None) -> dict[str, str]:
+    """Give the environment variables of a CPU run, without those that are already set; ``threads`` wins over them.
 
     Args:
         rollout: ``hf`` or ``vllm``.
-        threads: Threads of torch in each process. A tiny model gains nothing from more than one.
+        threads: Threads of torch in each process; None for OMP_NUM_THREADS if that is set, else 1. A tiny model gains
+            nothing from more than one.
 
     Returns:
         Variables to add to ``os.environ``.
     """
     variables = {
         "VERL_PLATFORM": "cpu",
-        "OMP_NUM_THREADS": str(threads),
+        "OMP_NUM_THREADS": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "RAY_USAGE_STATS_ENABLED": "0",
         "HF_HUB_OFFLINE": "1",
@@ -113,7 +114,8 @@ def environment(rollout: str = "hf", threads: int = 1) -> dict[str, str]:
     if rollout == "vllm":
         # vLLM would ask for tens of GiB of cache, and spend its first generation compiling.
         variables |= {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
-    return {name: value for name, value in variables.items() if name not in os.environ}
+    variables = {name: value for name, value in variables.items() if name not in os.environ}
+    return variables if threads is None else variables | {"OMP_NUM_THREADS": str(threads)}
 
 
 def merge_overrides(base: list[str], given: list[str]) -> list[str]:

@@ -4,8 +4,11 @@
 
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Callable
+from typing import IO
 
 import psutil
 
@@ -14,8 +17,10 @@ from . import processes
 GONE_S = 5.0
 """Seconds for which a process has to be gone: a trainer that ends takes its workers down before itself."""
 _DAEMONS = ("gcs_server", "raylet")
+_AGAIN_S = 5.0
+"""Seconds until the program that asks Ray is started again: the first times, Ray may not answer yet."""
 _ATTEMPTS = 5
-"""How often the program that asks Ray is started: the first times, Ray may not answer yet."""
+"""Attempts after which it is told that Ray does not answer."""
 
 
 class Watch:
@@ -23,13 +28,17 @@ class Watch:
 
     Args:
         environment: The run's environment; holds the token of its Ray cluster.
+        tell: Called with a line for the user.
     """
 
-    def __init__(self, environment: dict[str, str]):
+    def __init__(self, environment: dict[str, str], tell: Callable[[str], None]):
         self._environment = environment
+        self._tell = tell
         self._last_seen: dict[tuple[int, str], float] = {}
         self._reporter: subprocess.Popen | None = None
+        self._errors: IO[str]
         self._attempts = 0
+        self._asked = -_AGAIN_S
         self._reports: list[str] = []
 
     def look(self, tree: list[psutil.Process]) -> list[str]:
@@ -47,8 +56,8 @@ class Watch:
         gone = [key for key, seen in self._last_seen.items() if now - seen > GONE_S]
         for key in gone:
             del self._last_seen[key]
-        if self._attempts < _ATTEMPTS and (self._reporter is None or self._reporter.poll() is not None):
-            self._ask(lines)
+        if now - self._asked >= _AGAIN_S and (self._reporter is None or self._reporter.poll() is not None):
+            self._ask(lines, now)
         reports, self._reports = self._reports, []
         return reports + [f"{title} (process {pid})" for pid, title in gone]
 
@@ -61,20 +70,25 @@ class Watch:
         name = program.rsplit("/", 1)[-1]
         return f"Ray's {name}" if name in _DAEMONS else None
 
-    def _ask(self, lines: dict[int, list[str]]) -> None:
+    def _ask(self, lines: dict[int, list[str]], now: float) -> None:
         """Start the program that reports dead actors, once Ray's node manager is there to tell the address."""
         flag = "--gcs-address="
         arguments = (part for line in lines.values() if line and line[0].endswith("/raylet") for part in line)
         address = next((part.removeprefix(flag) for part in arguments if part.startswith(flag)), None)
         if address is None:
             return
-        self._attempts += 1
+        if self._attempts == _ATTEMPTS:
+            self._errors.seek(0)
+            error = self._errors.read().strip().rsplit("\n", 1)[-1]
+            self._tell(f"Ray at {address} does not say which actors died, so a dead worker may go unnoticed: {error}")
+        self._asked, self._attempts = now, self._attempts + 1
+        self._errors = tempfile.TemporaryFile("w+")
         self._reporter = subprocess.Popen(
             [sys.executable, "-m", "epgrpo_verl.cpu.ray_actors", address],
             env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._errors,
             text=True,
             preexec_fn=processes.end_with_parent,
         )

@@ -45,6 +45,8 @@ def split_settings(section: Mapping[str, Any] | None) -> tuple[EPGRPOConfig, Plu
     """
     if section is None:
         return EPGRPOConfig(), PluginSettings()
+    if isinstance(section, Mapping):  # a verl that has EP-GRPO itself (patches/) names the class that it builds
+        section = {key: value for key, value in section.items() if key != "_target_"}
     plugin_keys = [field.name for field in fields(PluginSettings)]
     check_section(section, [field.name for field in fields(EPGRPOConfig)] + plugin_keys)
     maths = {key: value for key, value in section.items() if key not in plugin_keys}

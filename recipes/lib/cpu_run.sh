@@ -16,7 +16,7 @@
 #   ENV_DIR=             the virtual environment; default .venv-cpu, and .venv-cpu-vllm with ROLLOUT=vllm
 #   ENV_PYTHON=          use this Python with everything installed; nothing is made or installed
 #   DATA_DIR=            folder of model and data; default runs/data/...
-#   THREADS=             threads of torch in each process
+#   THREADS=             threads of torch in each process; default OMP_NUM_THREADS if that is set
 #   DRY_RUN=1            print the commands and exit; makes and installs nothing
 #   PYTHON=, TORCH_INDEX_URL=, ALLOW_CUDA_TORCH=   see scripts/environment.sh
 
@@ -26,7 +26,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/environment.sh"
 ADV=${ADV:-ep_grpo}
 ROLLOUT=${ROLLOUT:-hf}
 RESUME=${RESUME:-0}
-THREADS=${THREADS:-1}
+THREADS=${THREADS:-${OMP_NUM_THREADS:-1}}
 DATA_DIR=${DATA_DIR:-$PROJECT_ROOT/runs/data/$NAME-seed$SEED}
 OUT=${OUT:-$PROJECT_ROOT/runs/$NAME-$ADV-$ROLLOUT-seed$SEED}
 
@@ -38,7 +38,7 @@ case $ROLLOUT in
         exit 2
         ;;
 esac
-for knob in STEPS SEED SAVE_FREQ; do
+for knob in STEPS SEED SAVE_FREQ THREADS; do
     if ! [[ ${!knob} =~ ^[0-9]+$ ]]; then
         echo "$knob=${!knob} is not a whole number" >&2
         exit 2

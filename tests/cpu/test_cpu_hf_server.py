@@ -209,3 +209,25 @@ def test_abort_ends_the_running_batch_holds_new_requests_and_resumes(make_server
     assert held
     assert (len(resumed.token_ids), resumed.stop_reason) == (3, "completed")
     assert (rejected.token_ids, rejected.stop_reason) == ([], "aborted")
+
+
+def test_abort_reaches_requests_that_wait_for_a_weight_update_and_passes_over_cancelled_ones(make_server):
+    server = make_server(max_num_seqs=1)
+
+    async def scenario():
+        async with server._weights_lock:
+            collected = asyncio.create_task(server.generate(PROMPTS[0], {}, "collected"))
+            queued = asyncio.create_task(server.generate(PROMPTS[1], {}, "queued"))
+            cancelled = asyncio.create_task(server.generate(PROMPTS[1], {}, "cancelled"))
+            while server._queue.qsize() != 2:
+                await asyncio.sleep(0.01)
+            cancelled.cancel()
+            await asyncio.sleep(0)
+            await server.abort_all_requests()
+        outputs = await asyncio.wait_for(asyncio.gather(collected, queued), 60)
+        await server.resume_generation()
+        return outputs, await asyncio.wait_for(server.generate(PROMPTS[0], {}, "later"), 60)
+
+    aborted, later = run(scenario())
+    assert [(output.token_ids, output.stop_reason) for output in aborted] == [([], "aborted")] * 2
+    assert later.token_ids

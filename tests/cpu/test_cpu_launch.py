@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from epgrpo_verl.cpu import launch
+from epgrpo_verl.cpu import launch, watch
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted with a Linux system call")
 
@@ -127,3 +127,23 @@ def test_the_temporary_folder_leaves_room_for_rays_sockets(monkeypatch):
         assert len(str(folder)) + launch._RAY_PATH <= launch._SOCKET_PATH_LIMIT
         (folder / "file").touch()
     assert not folder.exists()
+
+
+def test_a_ray_that_does_not_answer_is_told_of_once(monkeypatch):
+    monkeypatch.setattr(watch, "_AGAIN_S", 0.1)
+    told = []
+    raylet = subprocess.Popen(
+        ["bin/raylet", "-c", "import time; time.sleep(1000)", "--gcs-address=nowhere"], executable=sys.executable
+    )
+    try:
+        looker = watch.Watch(dict(os.environ), told.append)
+        give_up = time.monotonic() + 120
+        while (not told or looker._attempts < watch._ATTEMPTS + 2) and time.monotonic() < give_up:
+            looker.look([psutil.Process(raylet.pid)])
+            time.sleep(0.1)
+    finally:
+        raylet.kill()
+        raylet.wait()
+    (line,) = told
+    assert "Ray at nowhere does not say which actors died" in line
+    assert "Error" in line

@@ -44,11 +44,18 @@ def test_merging_drops_what_the_user_sets_and_keeps_the_rest_in_order():
 def test_environment_keeps_what_is_set(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     monkeypatch.delenv("VERL_PLATFORM", raising=False)
-    variables = environment("vllm", threads=2)
+    variables = environment("vllm")
     assert variables["VERL_PLATFORM"] == "cpu"
     assert "OMP_NUM_THREADS" not in variables
     assert "VLLM_CPU_KVCACHE_SPACE" in variables
     assert "VLLM_CPU_KVCACHE_SPACE" not in environment("hf")
+
+
+def test_threads_that_are_asked_for_win_over_the_environment(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert environment(threads=2)["OMP_NUM_THREADS"] == "2"
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert environment()["OMP_NUM_THREADS"] == "1"
 
 
 def test_command_line_prints_one_override_per_line(capsys):

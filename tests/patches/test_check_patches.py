@@ -19,7 +19,6 @@ def check(*args: str) -> subprocess.CompletedProcess:
     return subprocess.run(["bash", str(SCRIPT), *args], env=env, capture_output=True, text=True)
 
 
-@pytest.mark.nightly
 @pytest.mark.slow
 def test_series_applies_to_the_release_and_passes_there():
     result = check()

@@ -126,3 +126,9 @@ def test_a_config_that_works_against_ep_grpo_is_warned_about_once(verl_config, o
 def test_knobs_arrive_through_hydra(verl_config):
     config = verl_config("algorithm.adv_estimator=ep_grpo", "+algorithm.ep_grpo.num_buckets=20")
     assert preflight.maths_config(config.algorithm).num_buckets == 20
+
+
+def test_the_section_of_a_verl_that_has_ep_grpo_itself_can_be_read(verl_config):
+    section = "+algorithm.ep_grpo={_target_: verl.trainer.config.EPGRPOConfig, eta: 0.3}"
+    config = verl_config("algorithm.adv_estimator=ep_grpo", section)
+    assert preflight.maths_config(config.algorithm).eta == 0.3

@@ -1,0 +1,185 @@
+# Copyright 2026 The epgrpo_verl Authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the advantage costs, beside verl's ``grpo`` and ``grpo_vectorized`` and one streaming pass over the inputs.
+
+Run from the root of the repository, on an otherwise idle machine, with verl installed::
+
+    python benchmarks/advantage.py                       # 64x512 to 1024x8192
+    python benchmarks/advantage.py --sizes 1024x4096 --json advantage.json
+
+Each size runs in a process of its own. The memory is the peak of the process's resident set during the first call, less
+what was resident before it, in arrays of the size of one float32 input; the results that are returned are in it. Then
+all functions take turns, and the table has the median of each: figures of one row can be compared, those of different
+machines cannot. A streaming pass reads each of the five inputs once: it sums them.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+SIZES = ("64x512", "256x2048", "1024x2048", "1024x4096", "1024x8192")
+GROUP = 8
+"""Responses of one prompt."""
+VOCABULARY = 151_936
+NAMES = ("stream", "grpo_vectorized", "grpo", "ep_grpo")
+
+
+def make_inputs(rows: int, columns: int) -> tuple[list[torch.Tensor], np.ndarray]:
+    """Draws rewards, mask, entropy, old and reference log-probs as a training has them, and the group of each row.
+
+    Responses take up between an eighth and all of the columns, and the reward, 0 or 1, is on the last token. A third of
+    the groups has equal rewards.
+    """
+    draw = torch.Generator().manual_seed(0)
+    lengths = torch.randint(max(1, columns // 8), columns + 1, (rows,), generator=draw)
+    mask = (torch.arange(columns) < lengths[:, None]).long()
+    entropy = torch.rand(rows, columns, generator=draw).square() * 2.0
+    old_log_probs = -entropy * torch.rand(rows, columns, generator=draw)
+    ref_log_prob = old_log_probs + 0.01 * torch.randn(rows, columns, generator=draw)
+    groups = torch.arange(rows) // GROUP
+    right = (torch.rand(rows, generator=draw) < 0.5) & (groups % 3 != 0)
+    rewards = torch.zeros(rows, columns)
+    rewards[torch.arange(rows), lengths - 1] = right.float()
+    uid = np.array([f"group {group}" for group in groups.tolist()], dtype=object)
+    return [rewards, mask, entropy, old_log_probs, ref_log_prob], uid
+
+
+def make_functions(rows: int, columns: int) -> dict[str, Callable[[], object]]:
+    """Gives the functions that are compared, by name, on the same inputs."""
+    from verl.trainer.ppo import core_algos
+
+    from epgrpo_verl import EPGRPOConfig, ep_grpo_advantage
+
+    inputs, uid = make_inputs(rows, columns)
+    rewards, mask = inputs[:2]
+    config = EPGRPOConfig()
+    return {
+        "stream": lambda: [tensor.sum() for tensor in inputs],
+        "grpo_vectorized": lambda: core_algos.compute_grpo_vectorized_outcome_advantage(rewards, mask, uid),
+        "grpo": lambda: core_algos.compute_grpo_outcome_advantage(rewards, mask, uid),
+        "ep_grpo": lambda: ep_grpo_advantage(*inputs, uid, config, max_entropy=float(np.log(VOCABULARY))),
+    }
+
+
+def peak_extra_bytes(function: Callable[[], object]) -> int:
+    """Calls a function once and gives the growth of the process's resident set at its peak. Linux only."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is resident
+    before = _resident("VmRSS")
+    result = function()
+    peak = _resident("VmHWM")
+    del result
+    return peak - before
+
+
+def _resident(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def measure(size: str, threads: int, repeats: int) -> dict[str, dict[str, float]]:
+    """Measures one size in this process.
+
+    Returns:
+        For each function, ``seconds`` (median of the repeats) and ``extra_arrays`` (peak memory in float32 inputs).
+    """
+    rows, columns = map(int, size.split("x"))
+    torch.set_num_threads(threads)
+    functions = make_functions(rows, columns)
+    # A call on a small input first: torch then has its threads and verl its imports, and the heap stays small.
+    for function in make_functions(GROUP, 64).values():
+        function()
+    array = 4 * rows * columns
+    result = {name: {"extra_arrays": peak_extra_bytes(function) / array} for name, function in functions.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            started = time.perf_counter()
+            function()
+            seconds[name].append(time.perf_counter() - started)
+    for name, values in seconds.items():
+        result[name]["seconds"] = statistics.median(values)
+    return result
+
+
+def in_new_process(size: str, threads: int, repeats: int) -> dict[str, dict[str, float]]:
+    """Measures one size in a process of its own."""
+    command = [sys.executable, __file__, "--one", size, "--threads", str(threads), "--repeats", str(repeats)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"measuring {size} failed with exit code {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def make_table(results: dict[str, dict[str, dict[str, float]]]) -> Table:
+    """Puts the sizes one below the other."""
+    table = Table("rows x columns", "function", title="Cost of the advantage")
+    for heading in ("ms", "x streaming pass", "ns per token slot", "peak extra arrays"):
+        table.add_column(heading, justify="right")
+    for size, functions in results.items():
+        rows, columns = map(int, size.split("x"))
+        for name in NAMES:
+            seconds, arrays = functions[name]["seconds"], functions[name]["extra_arrays"]
+            table.add_row(
+                size if name == NAMES[0] else "",
+                name,
+                f"{seconds * 1e3:.1f}",
+                f"{seconds / functions['stream']['seconds']:.1f}",
+                f"{seconds / (rows * columns) * 1e9:.1f}",
+                f"{arrays:.1f}",
+            )
+        table.add_section()
+    return table
+
+
+def size_of(text: str) -> str:
+    """Checks a size such as 1024x4096, of whole groups."""
+    rows, _, columns = text.partition("x")
+    if not (rows.isdigit() and columns.isdigit() and int(rows) % GROUP == 0 and int(rows) * int(columns)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not ROWSxCOLUMNS with rows a multiple of {GROUP}")
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", type=size_of, default=SIZES, metavar="ROWSxCOLUMNS")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of torch (default: all cores)")
+    parser.add_argument("--repeats", type=int, default=9, help="calls of each function; the median counts (default: 9)")
+    parser.add_argument("--json", type=Path, help="file for the figures, with versions and machine")
+    parser.add_argument("--one", type=size_of, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(args.one, args.threads, args.repeats)))
+        return
+    console = Console()
+    results = {
+        size: in_new_process(size, args.threads, args.repeats)
+        for size in track(args.sizes, "measuring", console=Console(stderr=True), transient=True)
+    }
+    console.print(make_table(results))
+    about = {
+        "threads": args.threads,
+        "repeats": args.repeats,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "verl")}},
+    }
+    console.print(about)
+    if args.json:
+        args.json.write_text(json.dumps(about | {"results": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
