@@ -119,14 +119,15 @@ def _register(
     fixed = run_settings(plan.model, plan.backend, plan.sampling, plan.engine, plan.grader, plan.rel_tol)
     digests = {name: problems_digest(part) for name, part in plan.sets.items()}
     old = store.settings() or {"fixed": fixed, "sets": {}, "sessions": []}
-    refuse_changes(old["fixed"], fixed, old["sets"], digests, str(plan.out))
+    old_digests = {name: entry["problems"] for name, entry in old["sets"].items()}
+    refuse_changes(old["fixed"], fixed, old_digests, digests, str(plan.out))
+    sets = {name: {"problems": digest, "n": plan.n} for name, digest in digests.items()}
     store.write_settings(
         {
             "model": plan.model.name,
             "lora": plan.model.adapter_name,
-            "n": plan.n,
             "fixed": fixed,
-            "sets": {**old["sets"], **digests},
+            "sets": {**old["sets"], **sets},
             "sessions": [*old["sessions"], session(plan.backend, plan.n)],
         }
     )

@@ -43,7 +43,7 @@ def load_run(path: Path, name: str | None = None, sets: Collection[str] | None =
         path: Folder that ``epgrpo evaluate`` wrote, or a file of verl's ``trainer.validation_data_dir``.
         name: What to call it; its file or folder name if None.
         sets: Only these sets; all if None. For a folder.
-        n: Samples per problem; the number of the run's last start if None. For a folder.
+        n: Samples per problem; what each set was last started with if None. For a folder.
 
     Raises:
         EvaluationError: It is neither, or the run is not complete.
@@ -66,7 +66,7 @@ def _stored_run(path: Path, name: str, sets: Collection[str] | None, n: int | No
     store = Store(path)
     settings = store.settings() or {}
     fixed = settings["fixed"]
-    n = n or settings["n"]
+    sizes = {set_name: n or entry["n"] for set_name, entry in settings["sets"].items()}
     samples = store.samples()
     answers: dict[str, list[Answers]] = {}
     missing = total = 0
@@ -74,7 +74,7 @@ def _stored_run(path: Path, name: str, sets: Collection[str] | None, n: int | No
         if sets is not None and problem.set not in sets:
             continue
         outcomes = []
-        for index in range(n):
+        for index in range(sizes[problem.set]):
             total += 1
             sample = samples.get((problem.set, problem.id, index))
             if sample is None:
@@ -88,12 +88,13 @@ def _stored_run(path: Path, name: str, sets: Collection[str] | None, n: int | No
     if missing or not total:
         raise EvaluationError(
             f"{path} is not complete: {missing} of {total} samples are missing. "
-            "Start the command that made it again, and it goes on; or ask for fewer with --n."
+            "Start the command that made it again, and it goes on."
         )
-    return Run(name, answers, _header(settings, n), _version_notes(settings))
+    numbers = sorted({sizes[set_name] for set_name in answers})
+    return Run(name, answers, _header(settings, ", ".join(map(str, numbers))), _version_notes(settings))
 
 
-def _header(settings: Mapping[str, Any], n: int) -> dict[str, Any]:
+def _header(settings: Mapping[str, Any], n: str) -> dict[str, Any]:
     fixed = settings["fixed"]
     header = {
         "model": f"{settings['model']} ({fixed['model']})",

@@ -161,7 +161,7 @@ def _set_json(numbers: SetSummary) -> dict[str, Any]:
         "problems": numbers.problems,
         "n": numbers.n,
         "samples": numbers.samples,
-        f"avg@{numbers.n}": numbers.avg._asdict(),
+        "avg@n": numbers.avg._asdict(),
         "pass@k": {str(k): estimate._asdict() for k, estimate in enumerate(numbers.passes, 1)},
         "truncated": numbers.truncated,
         "no_box": numbers.no_box,

@@ -19,10 +19,8 @@ from epgrpo_verl.evaluation import load_run, summarize
 from epgrpo_verl.evaluation.compare import differences, pair
 from epgrpo_verl.evaluation.outcome import Answers, Outcome
 from epgrpo_verl.evaluation.runs import Run
-from epgrpo_verl.evaluation.store import PROBLEMS, SAMPLES
+from epgrpo_verl.evaluation.store import PROBLEMS, SAMPLES, SETTINGS
 from epgrpo_verl.evaluation.summary import SEED, as_json
-
-N = 4
 
 
 def verl_dump(folder: Path, run: Path, version: int, extras: dict[str, list[Any]] | None = None) -> Path:
@@ -68,7 +66,7 @@ def _writer(version: int):
 def numbers(path: Path) -> dict[str, Any]:
     """Accuracy and pass@k by set."""
     summary = as_json(summarize(load_run(path)))
-    return {name: {key: part[key] for key in (f"avg@{N}", "pass@k")} for name, part in summary["sets"].items()}
+    return {name: {key: part[key] for key in ("avg@n", "pass@k")} for name, part in summary["sets"].items()}
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -182,6 +180,9 @@ def two_runs(finished, tmp_path) -> tuple[Path, Path]:
     paths = tmp_path / "base", tmp_path / "trained"
     for path in paths:
         shutil.copytree(finished, path)
+        settings = json.loads((path / SETTINGS).read_text())
+        settings["sets"] = {name: settings["sets"]["sums"] for name in BENCHMARKS}
+        (path / SETTINGS).write_text(json.dumps(settings))
         for file in (SAMPLES, PROBLEMS):
             lines = [json.loads(line) for line in (path / file).read_text().splitlines()]
             rows = [row | {"set": name} for name in BENCHMARKS for row in lines if row["set"] == "sums"]
@@ -205,7 +206,7 @@ def test_runs_and_the_papers_figures_stand_side_by_side(two_runs, tmp_path):
     for name in (*BENCHMARKS, "average"):
         base, trained = (run["average"] if name == "average" else run["sets"][name] for run in report["runs"])
         gap = report["differences"]["trained"][name]["avg@n"]
-        assert gap["value"] == pytest.approx(trained["avg@4"]["value"] - base["avg@4"]["value"])
+        assert gap["value"] == pytest.approx(trained["avg@n"]["value"] - base["avg@n"]["value"])
         assert f"{100 * gap['value']:+.2f}" in result.stdout
     assert "not measured here" in report["paper"]["source"]
     picture = imread(tmp_path / "new" / "plot.png")

@@ -175,5 +175,5 @@ def test_a_grader_that_raises_counts_as_its_own_failure(model, tmp_path):
     )
     assert result.exit_code == 0, result.output
     numbers = json.loads((tmp_path / "run" / "summary.json").read_text())["sets"]["sums"]
-    assert (numbers["grader_errors"], numbers["avg@2"]["value"]) == (4, 0.0)
+    assert (numbers["grader_errors"], numbers["avg@n"]["value"]) == (4, 0.0)
     assert "the grader failed on 4 samples; they count as not right" in one_line(result.stdout)

@@ -27,6 +27,7 @@ from evaluation_graders import a_third_is_right
 from matplotlib.image import imread
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from epgrpo_verl.evaluation import load_run, summarize
 from epgrpo_verl.evaluation.command import PLOT, SUMMARY
 from epgrpo_verl.evaluation.statistics import pass_at_k
 from epgrpo_verl.evaluation.store import SAMPLES, SETTINGS
@@ -63,7 +64,7 @@ def test_the_summary_is_what_the_samples_give(finished):
     for name, problems in counts.items():
         numbers = summary["sets"][name]
         averages.append(sum(problems.values()) / (4 * len(problems)))
-        assert numbers["avg@4"]["value"] == pytest.approx(averages[-1])
+        assert numbers["avg@n"]["value"] == pytest.approx(averages[-1])
         for k in range(1, 5):
             expected = sum(pass_at_k(4, right, k) for right in problems.values()) / len(problems)
             assert numbers["pass@k"][str(k)]["value"] == pytest.approx(expected)
@@ -72,10 +73,10 @@ def test_the_summary_is_what_the_samples_give(finished):
         assert numbers["tokens"]["mean"] == pytest.approx(sum(s["tokens"] for s in part) / len(part))
         assert (numbers["problems"], numbers["n"], numbers["grader_errors"]) == (len(problems), 4, 0)
         assert numbers["no_box"] is None, "this grader looks for no box"
-    assert summary["average"]["avg@4"]["value"] == pytest.approx(sum(averages) / 2)
-    assert 0 < summary["average"]["avg@4"]["value"] < 1
+    assert summary["average"]["avg@n"]["value"] == pytest.approx(sum(averages) / 2)
+    assert 0 < summary["average"]["avg@n"]["value"] < 1
     settings = summary["settings"]
-    assert (settings["n"], settings["temperature"], settings["top_p"], settings["max_tokens"]) == (4, 1.0, 1.0, 12)
+    assert (settings["n"], settings["temperature"], settings["top_p"], settings["max_tokens"]) == ("4", 1.0, 1.0, 12)
     assert "transformers" in settings["versions"] and "sha256" in settings["chat template"]
 
 
@@ -159,6 +160,11 @@ def test_more_samples_and_more_sets_keep_what_is_there(model, data, finished, tm
     assert fewer.exit_code == 0
     summary = json.loads((tmp_path / "run" / SUMMARY).read_text())
     assert (list(summary["sets"]), summary["sets"]["more"]["samples"]) == (["more"], 12)
+    # each set keeps the n of its last start
+    assert {name: numbers.n for name, numbers in summarize(load_run(tmp_path / "run")).sets.items()} == {
+        "sums": 4,
+        "more": 3,
+    }
 
 
 @pytest.mark.parametrize(
@@ -208,7 +214,7 @@ def test_the_table_and_the_picture_show_the_run(run, tmp_path):
     summary = json.loads((tmp_path / "run" / SUMMARY).read_text())
     for name in ("sums", "more"):
         numbers = summary["sets"][name]
-        for estimate in (numbers["avg@4"], numbers["pass@k"]["2"], numbers["pass@k"]["3"]):
+        for estimate in (numbers["avg@n"], numbers["pass@k"]["2"], numbers["pass@k"]["3"]):
             assert f"{100 * estimate['value']:.2f}" in result.stdout
     assert all(word in result.stdout for word in ("avg@4", "pass@2", "pass@3", "average", "temperature", "versions"))
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -224,7 +230,7 @@ def test_the_projects_grader_counts_missing_boxes_and_its_own_failures(model, tm
     result = evaluate(*call, "--max-tokens", MAX_TOKENS)
     assert result.exit_code == 0, result.output
     numbers = json.loads((tmp_path / "run" / SUMMARY).read_text())["sets"]["sums"]
-    assert (numbers["no_box"], numbers["avg@2"]["value"]) == (1.0, 0.0)
+    assert (numbers["no_box"], numbers["avg@n"]["value"]) == (1.0, 0.0)
     samples = list(stored(tmp_path / "run").values())
     assert {sample["reason"] for sample in samples} == {"no_box"}
     # sums-0 to sums-2 have the answers 0, 2 and 4
@@ -237,7 +243,7 @@ def test_the_projects_grader_counts_missing_boxes_and_its_own_failures(model, tm
     assert again.exit_code == 0, again.output
     assert "2 scores changed" in again.stderr
     numbers = json.loads((tmp_path / "run" / SUMMARY).read_text())["sets"]["sums"]
-    assert (numbers["no_box"], numbers["avg@2"]["value"]) == (0.0, pytest.approx(1 / 3))
+    assert (numbers["no_box"], numbers["avg@n"]["value"]) == (0.0, pytest.approx(1 / 3))
     failed = [sample for sample in stored(tmp_path / "run").values() if sample["grader_error"]]
     assert [(sample["id"], sample["reason"]) for sample in failed] == [("sums-2", "timeout")] * 2
     assert numbers["grader_errors"] == 2
