@@ -19,7 +19,7 @@ from .model import Model
 
 
 class HFBackend:
-    """A model in this process. An adapter is merged into the weights."""
+    """A model in this process. An adapter is merged into the weights. ``context`` is not needed."""
 
     def __init__(self, model: Model, sampling: Sampling, engine: Engine, context: int) -> None:
         device = engine.device

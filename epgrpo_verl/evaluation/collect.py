@@ -9,8 +9,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from epgrpo_verl.cpu.sampling import row_seed
-
 from .backend import Engine, Request, Response, Sampling, start_backend
 from .errors import EvaluationError
 from .grader import Grader, check_golds
@@ -18,9 +16,7 @@ from .model import Model, encode
 from .problems import Problem, problems_digest
 from .settings import refuse_changes, run_settings, session
 from .store import Key, Sample, Store, StoredProblem
-
-Progress = Callable[[int], None]
-"""Is told how many more samples are stored."""
+from .terminal import Advance
 
 # Graded answers that wait for a worker; more would only fill the memory.
 _WAITING_PER_WORKER = 64
@@ -60,7 +56,7 @@ class Plan:
         return self.n * sum(map(len, self.sets.values()))
 
 
-def collect(plan: Plan, on_start: Callable[[int, int], Progress]) -> None:
+def collect(plan: Plan, on_start: Callable[[int, int], Advance]) -> None:
     """Draw what is missing, grade it, and store each sample as soon as it is graded.
 
     Args:
@@ -98,6 +94,8 @@ def collect(plan: Plan, on_start: Callable[[int, int], Progress]) -> None:
 
 def sample_seed(seed: int, key: Key) -> int:
     """The seed of one sample: the same whatever else is sampled, and small enough for a JSON number (53 bits)."""
+    from epgrpo_verl.cpu.sampling import row_seed  # here, as torch comes with it, which the help does not need
+
     return row_seed(seed, *key) >> 11
 
 
@@ -183,7 +181,7 @@ def _graded(
 
 
 def regrade(
-    out: Path, grader: Grader, rel_tol: float | None, workers: int, on_start: Callable[[int, int], Progress]
+    out: Path, grader: Grader, rel_tol: float | None, workers: int, on_start: Callable[[int, int], Advance]
 ) -> int:
     """Grade all stored samples again, and replace them at once.
 

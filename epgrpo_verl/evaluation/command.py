@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -22,10 +21,10 @@ from .errors import EvaluationError
 from .model import open_model
 from .plot import plot_pass_at_k
 from .problems import load_problems
-from .progress import progress_bar
 from .runs import load_run
 from .summary import RESAMPLES, Summary, as_json, summarize
 from .table import show_run
+from .terminal import messages, progress_bar
 
 SUMMARY, PLOT = "summary.json", "pass_at_k.png"
 
@@ -171,23 +170,6 @@ def required(value: T | None, option: str) -> T:
     if not value:
         raise EvaluationError(f"{option} is missing; see epgrpo evaluate --help")
     return value
-
-
-@contextmanager
-def messages(console: Console, command: str) -> Iterator[None]:
-    """Turn errors that the user can mend into a message and the exit code 1, and Ctrl-C into 130."""
-    try:
-        yield
-    except EvaluationError as error:
-        text, code = str(error), 1
-    except OSError as error:  # a folder that cannot be written, a full disk
-        text, code = f"{type(error).__name__}: {error}", 1
-    except KeyboardInterrupt:
-        text, code = "stopped. What is stored stays; the same command goes on from there.", 130
-    else:
-        return
-    console.print(f"{command}: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
 
 
 def table_ks(wanted: Sequence[int] | None, n: int) -> list[int]:

@@ -13,7 +13,6 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
-from .command import messages
 from .compare import Difference, differences
 from .errors import EvaluationError
 from .paper import PAPER, SOURCE
@@ -21,6 +20,7 @@ from .plot import check_format, plot_pass_at_k
 from .runs import Run, load_run
 from .summary import RESAMPLES, Summary, as_json, summarize
 from .table import comparison_notes, comparison_table, difference_table, settings_tables
+from .terminal import messages
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -177,3 +179,15 @@ def test_a_grader_that_raises_counts_as_its_own_failure(model, tmp_path):
     numbers = json.loads((tmp_path / "run" / "summary.json").read_text())["sets"]["sums"]
     assert (numbers["grader_errors"], numbers["avg@n"]["value"]) == (4, 0.0)
     assert "the grader failed on 4 samples; they count as not right" in one_line(result.stdout)
+
+
+@pytest.mark.parametrize("module", ["command", "compare_command"])
+def test_the_help_needs_neither_torch_nor_transformers(module):
+    code = (
+        f"import sys; from typer.testing import CliRunner; from epgrpo_verl.evaluation.{module} import app;"
+        "print(CliRunner().invoke(app, ['--help']).output);"
+        "print([name for name in ('torch', 'transformers', 'vllm', 'verl') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "Examples:" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,6 +1,6 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
-"""A progress bar with the time left, or a line a minute where the output is no terminal."""
+"""What both commands do on a terminal: progress with the time left, and errors as one message."""
 
 from __future__ import annotations
 
@@ -9,17 +9,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from .collect import Progress as Advance
+from .errors import EvaluationError
 
 LINE_EVERY_S = 60.0
+
+Advance = Callable[[int], None]
+"""Is told how many more are done."""
+
+
+@contextmanager
+def messages(console: Console, command: str) -> Iterator[None]:
+    """Turn errors that the user can mend into a message and the exit code 1, and Ctrl-C into 130."""
+    try:
+        yield
+    except EvaluationError as error:
+        text, code = str(error), 1
+    except OSError as error:  # a folder that cannot be written, a full disk
+        text, code = f"{type(error).__name__}: {error}", 1
+    except KeyboardInterrupt:
+        text, code = "stopped. What is stored stays; the same command goes on from there.", 130
+    else:
+        return
+    console.print(f"{command}: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
 
 
 @contextmanager
 def progress_bar(console: Console, what: str) -> Iterator[Callable[[int, int], Advance]]:
-    """Show how far a run is.
+    """Show how far a run is, by a bar on a terminal and by a line a minute elsewhere.
 
     Args:
         console: Where.
