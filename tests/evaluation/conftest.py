@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from evaluation_assets import GRADER, MAX_TOKENS, evaluate, save_model, save_problems
+
+sys.path.append(str(Path(__file__).parents[1] / "prepare"))  # for published, also where only this folder is run
 
 
 @pytest.fixture(scope="session")

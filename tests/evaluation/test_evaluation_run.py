@@ -27,10 +27,11 @@ from evaluation_graders import a_third_is_right
 from matplotlib.image import imread
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from epgrpo_verl.data.files import sha256_of
 from epgrpo_verl.evaluation import load_run, summarize
 from epgrpo_verl.evaluation.command import PLOT, SUMMARY
 from epgrpo_verl.evaluation.statistics import pass_at_k
-from epgrpo_verl.evaluation.store import SAMPLES, SETTINGS
+from epgrpo_verl.evaluation.store import PROBLEMS, SAMPLES, SETTINGS
 
 
 def right_by_problem(folder: Path) -> dict[str, dict[str, int]]:
@@ -249,6 +250,27 @@ def test_the_projects_grader_counts_missing_boxes_and_its_own_failures(model, tm
     assert numbers["grader_errors"] == 2
     assert "the grader failed on 2 samples" in one_line(again.stdout)
     assert evaluate(*call, "--max-tokens", MAX_TOKENS).exit_code == 0, "the run can still go on"
+
+
+def test_the_files_of_prepare_are_what_is_evaluated(model, tmp_path):
+    from published import published_rows, write_jsonl
+
+    from epgrpo_verl.data import INSTRUCTION, SOURCES
+    from epgrpo_verl.data.prepare import Options, prepare
+
+    for name in ("aime24", "amc23"):
+        file = write_jsonl(tmp_path / f"{name}.jsonl", published_rows(name))
+        options = Options(out=tmp_path, file=file, sha256=sha256_of(file))
+        prepare(SOURCES[name], options)
+    result = evaluate(
+        *("--model", model, "--data", tmp_path / "aime24.parquet", tmp_path / "amc23.parquet", "--limit", 2),
+        *("--out", tmp_path / "run", "-n", 1, "--backend", "hf", "--max-tokens", 4),
+    )
+    assert result.exit_code == 0, result.output
+    assert {key[0] for key in stored(tmp_path / "run")} == {"aime24", "amc23"} and len(stored(tmp_path / "run")) == 4
+    problems = [json.loads(line) for line in (tmp_path / "run" / PROBLEMS).read_text().splitlines()]
+    assert [problem["ground_truth"] for problem in problems[:2]] == ["204", "113"]
+    assert all(INSTRUCTION in problem["prompt"] for problem in problems)
 
 
 @pytest.mark.slow
