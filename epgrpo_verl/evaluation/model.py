@@ -18,8 +18,10 @@ from .errors import EvaluationError
 from .problems import Problem
 
 ADAPTER_CONFIG, GENERATION_CONFIG = "adapter_config.json", "generation_config.json"
-# Where the adapter is in what verl writes: beside a model that its merger wrote, and in a Megatron checkpoint.
-_ADAPTER_FOLDERS = ("", "lora_adapter", "model/huggingface/adapter", "actor/model/huggingface/adapter")
+# Where the adapter is in what verl writes: beside a model that its merger wrote, in a Megatron checkpoint, and in an
+# FSDP checkpoint of older versions.
+_BESIDE = "lora_adapter"
+_ADAPTER_FOLDERS = ("", _BESIDE, "model/huggingface/adapter", "actor/model/huggingface/adapter", "actor/lora_adapter")
 _WEIGHTS = (".safetensors", ".bin", ".pt")
 # Enough to tell two checkpoints apart without reading gigabytes.
 _BLOCKS, _BLOCK_BYTES = 64, 1 << 14
@@ -67,6 +69,12 @@ def open_model(name: str, adapter: str | None = None) -> Model:
         EvaluationError: Something is missing, or the adapter can do nothing.
     """
     folder = _model_folder(name)
+    if adapter is None and (folder / _BESIDE / ADAPTER_CONFIG).is_file():
+        # What verl's own merger writes (verl-project/verl#7285): measured as it is, training would seem to do nothing.
+        raise EvaluationError(
+            f"--model {name} has a LoRA adapter beside it ({_BESIDE}), which is not part of its weights: "
+            f"pass --lora {folder / _BESIDE} too, or move it away to measure the model without it."
+        )
     config = _read_json(folder / "config.json")
     try:
         tokenizer = load_tokenizer(str(folder))

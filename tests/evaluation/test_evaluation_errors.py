@@ -149,6 +149,14 @@ def test_an_adapter_that_would_change_nothing(call, model, tmp_path):
     assert "lora_alpha is 0" in message(call(data, "--lora", adapter))
 
 
+def test_an_adapter_beside_the_model_is_not_passed_over(call, copied, tmp_path):
+    """As verl's own merger leaves it (verl-project/verl#7285)."""
+    data = save_problems(tmp_path / "sums.parquet", "sums", 2)
+    adapter = save_adapter(copied / "lora_adapter", copied)
+    assert f"pass --lora {adapter} too" in message(call(data, "--model", copied))
+    assert open_model(str(copied), str(copied)).adapter == adapter
+
+
 def test_a_response_ends_where_the_template_ends_a_turn_too(copied, model):
     """Base models name another token as their end (QwenLM/Qwen3#927)."""
     tokenizer = open_model(str(model)).tokenizer
