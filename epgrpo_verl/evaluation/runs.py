@@ -85,7 +85,8 @@ def _stored_run(path: Path, name: str, sets: Collection[str] | None, n: int | No
             outcomes.append(Outcome(sample.score == 1.0, sample.grader_error, boxed, cut, sample.tokens))
         digest = prompt_digest(problem.prompt, problem.ground_truth)
         answers.setdefault(problem.set, []).append(Answers(problem.id, digest, tuple(outcomes)))
-    if missing or not total:
+    wanted = set(sizes if sets is None else sets)
+    if missing or not total or wanted != set(answers):
         raise EvaluationError(
             f"{path} is not complete: {missing} of {total} samples are missing. "
             "Start the command that made it again, and it goes on."

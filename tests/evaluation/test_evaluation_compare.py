@@ -237,11 +237,15 @@ def test_what_is_no_run_is_refused(finished, tmp_path):
     unfinished = shutil.copytree(finished, tmp_path / "unfinished")
     lines = (unfinished / SAMPLES).read_text().splitlines(keepends=True)
     (unfinished / SAMPLES).write_text("".join(lines[:30]))
+    killed_early = shutil.copytree(finished, tmp_path / "killed_early")
+    problems = (killed_early / PROBLEMS).read_text().splitlines(keepends=True)
+    (killed_early / PROBLEMS).write_text("".join(line for line in problems if '"sums"' in line))
     for path, message in [
         (tmp_path, "is no run of epgrpo evaluate"),
         (tmp_path / "nowhere", "there is no"),
         (tmp_path / "dumps", "name one file of 30.jsonl, 100.jsonl"),
         (unfinished, "10 of 40 samples are missing"),
+        (killed_early, "is not complete"),
     ]:
         result = compare(path)
         assert result.exit_code == 1
