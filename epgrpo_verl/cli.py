@@ -42,11 +42,23 @@ class Subcommand:
 
 
 SUBCOMMANDS: dict[str, Subcommand] = {
+    "compare": Subcommand(
+        "epgrpo_verl.evaluation.compare_command",
+        "Put evaluated runs, and the paper's figures, side by side.",
+        needs=("matplotlib", "numpy"),
+        install="matplotlib numpy",
+    ),
     "doctor": Subcommand(
         "epgrpo_verl.doctor.command",
         "Check a verl config before any GPU is used.",
         needs=("verl", "hydra", "ray"),
         install="verl",
+    ),
+    "evaluate": Subcommand(
+        "epgrpo_verl.evaluation.command",
+        "Measure a model: avg@n and pass@k on benchmark problems.",
+        needs=("matplotlib", "math_verify", "pyarrow", "transformers"),
+        install="math-verify matplotlib pyarrow transformers",
     ),
     "merge": Subcommand(
         "epgrpo_verl.merge.command",

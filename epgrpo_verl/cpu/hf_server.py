@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, GenerationConfig
+from transformers import AutoModelForCausalLM
 from verl.utils.config import omega_conf_to_dataclass
 from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.rollout.replica import TokenOutput
 
-from .sampling import RowLimits, Sampler, SamplingParams, row_seed
+from .generation import Row, generate_rows, use_plain_generation
+from .sampling import RowLimits, SamplingParams, row_seed
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +54,7 @@ class HFServer:
             trust_remote_code=self.model_config.trust_remote_code,
         ).eval()
         self.eos, self.pad = self._special_tokens()
-        # The model's own defaults (top_p, repetition_penalty, ...) must not leak into the rollout. Nor its end token:
-        # transformers takes it from here if a call says eos_token_id=None.
-        self.model.generation_config = GenerationConfig(do_sample=False, pad_token_id=self.pad)
+        use_plain_generation(self.model, self.pad)
         self.global_steps: int | None = None
         self._repeats: Counter = Counter()
         self._queue: asyncio.Queue[_Request] = asyncio.Queue()
@@ -180,48 +179,30 @@ class HFServer:
             batch.append(self._queue.get_nowait())
         return batch
 
-    @torch.inference_mode()
     def _generate(self, params: SamplingParams, requests: list[_Request]) -> list[TokenOutput]:
-        width = max(len(r.prompt) for r in requests)
-        ids = torch.full((len(requests), width), self.pad)
-        mask = torch.zeros_like(ids)
-        for row, request in enumerate(requests):
-            ids[row, width - len(request.prompt) :] = torch.tensor(request.prompt)
-            mask[row, width - len(request.prompt) :] = 1
-        limits = [r.max_tokens for r in requests]
-        sampler = Sampler(
-            params, [r.seed for r in requests], limits, raw_logprobs=self.config.logprobs_mode == "raw_logprobs"
-        )
-        self._running = RowLimits(width, limits)
-        # After the line above, so that an abort is seen either here or by the limits.
-        self._running.abort |= any(request.aborts != self._aborts for request in requests)
+        def running(limits: RowLimits) -> None:
+            self._running = limits
+            # After the line above, so that an abort is seen either here or by the limits.
+            limits.abort |= any(request.aborts != self._aborts for request in requests)
+
         try:
-            sequences = self.model.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                max_new_tokens=max(limits),
-                eos_token_id=None if params.ignore_eos else sorted(self.eos),
-                logits_processor=[sampler],
-                stopping_criteria=[self._running],
+            rows = generate_rows(
+                self.model,
+                [Row(request.prompt, request.seed, request.max_tokens) for request in requests],
+                params,
+                self.eos,
+                self.pad,
+                raw_logprobs=self.config.logprobs_mode == "raw_logprobs",
+                on_start=running,
             )
-            aborted = self._running.abort
         finally:
             self._running = None
-        log_probs = torch.stack(sampler.log_probs, dim=1).tolist()
-        outputs = []
-        for row, (tokens, limit) in enumerate(zip(sequences[:, width:].tolist(), limits, strict=True)):
-            length, ended = self._length(tokens, limit, params.ignore_eos)
-            reason = "completed" if ended or not aborted else "aborted"
-            outputs.append(self._output(tokens[:length], log_probs[row][:length] if params.logprobs else None, reason))
-        return outputs
-
-    def _length(self, tokens: list[int], limit: int, ignore_eos: bool) -> tuple[int, bool]:
-        """Give the number of tokens up to the first end token or the limit, and whether either was reached."""
-        if not ignore_eos:
-            for position, token in enumerate(tokens[:limit]):
-                if token in self.eos:
-                    return position + 1, True
-        return min(len(tokens), limit), len(tokens) >= limit
+        return [
+            self._output(
+                row.tokens, row.log_probs if params.logprobs else None, "completed" if row.complete else "aborted"
+            )
+            for row in rows
+        ]
 
     def _output(self, tokens: list[int], log_probs: list[float] | None, reason: str) -> TokenOutput:
         return TokenOutput(

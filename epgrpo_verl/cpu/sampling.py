@@ -131,7 +131,7 @@ class Sampler(LogitsProcessor):
         if self.greedy:
             tokens = warped.argmax(-1)
         else:
-            tokens = inverse_cdf_sample(warped, self._uniforms[len(self.log_probs)])
+            tokens = inverse_cdf_sample(warped, self._uniforms[len(self.log_probs)].to(warped.device))
         tokens = tokens.unsqueeze(-1)
         recorded = torch.log_softmax(logits, -1) if self.raw_logprobs else warped
         self.log_probs.append(recorded.gather(-1, tokens).squeeze(-1))
@@ -146,4 +146,4 @@ class RowLimits(StoppingCriteria):
         self._last = torch.tensor(max_tokens) + prompt_width
 
     def __call__(self, input_ids: torch.LongTensor, scores: Any, **kwargs: Any) -> torch.BoolTensor:
-        return (input_ids.shape[1] >= self._last) | self.abort
+        return ((input_ids.shape[1] >= self._last) | self.abort).to(input_ids.device)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .errors import PrepareError
@@ -18,11 +18,8 @@ def user_message(problem: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": f"{problem.strip()}\n\n{INSTRUCTION}"}]
 
 
-def token_counter(model: str) -> Callable[[Sequence[str]], list[int]]:
-    """A function that counts the tokens of problems as prompts, with the chat template of a model.
-
-    The prompts are rendered as verl's rollout renders them: with the generation prompt, and without adding special
-    tokens a second time.
+def load_tokenizer(model: str) -> Any:
+    """Load the tokenizer of a model, which must have a chat template.
 
     Args:
         model: A name on the Hugging Face hub, or a local folder.
@@ -33,7 +30,7 @@ def token_counter(model: str) -> Callable[[Sequence[str]], list[int]]:
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
-        raise PrepareError("counting prompt tokens needs transformers: pip install transformers") from error
+        raise PrepareError("rendering prompts needs transformers: pip install transformers") from error
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(model)
     except Exception as error:
@@ -43,12 +40,33 @@ def token_counter(model: str) -> Callable[[Sequence[str]], list[int]]:
         ) from error
     if not tokenizer.chat_template:
         raise PrepareError(f"the tokenizer of --model {model} has no chat template")
+    return tokenizer
+
+
+def prompt_ids(tokenizer: Any, conversations: Iterable[Sequence[dict[str, str]]]) -> list[list[int]]:
+    """Token ids of chats as verl's rollout renders them.
+
+    That is with the generation prompt, and without adding special tokens a second time.
+    """
+    texts = [
+        tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        for messages in conversations
+    ]
+    return tokenizer(texts, add_special_tokens=False)["input_ids"]
+
+
+def token_counter(model: str) -> Callable[[Sequence[str]], list[int]]:
+    """A function that counts the tokens of problems as prompts, with the chat template of a model.
+
+    Args:
+        model: A name on the Hugging Face hub, or a local folder.
+
+    Raises:
+        PrepareError: As for `load_tokenizer`.
+    """
+    tokenizer = load_tokenizer(model)
 
     def count(problems: Sequence[str]) -> list[int]:
-        texts = [
-            tokenizer.apply_chat_template(user_message(problem), add_generation_prompt=True, tokenize=False)
-            for problem in problems
-        ]
-        return [len(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
+        return [len(ids) for ids in prompt_ids(tokenizer, map(user_message, problems))]
 
     return count
