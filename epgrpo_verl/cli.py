@@ -48,6 +48,12 @@ SUBCOMMANDS: dict[str, Subcommand] = {
         needs=("matplotlib", "numpy"),
         install="matplotlib numpy",
     ),
+    "diagnose": Subcommand(
+        "epgrpo_verl.diagnose.command",
+        "Measure GRPO's three failures on your model, data and runs.",
+        needs=("matplotlib", "math_verify", "pyarrow", "transformers"),
+        install="math-verify matplotlib pyarrow transformers",
+    ),
     "doctor": Subcommand(
         "epgrpo_verl.doctor.command",
         "Check a verl config before any GPU is used.",

@@ -24,6 +24,7 @@ STEP_SEPARATOR = ","
 ANSWER_MARK = "#"
 
 _PROMPT = re.compile(r"[0-9](\+[0-9])+=")
+_PROMPT_WITHIN = re.compile(rf"(?<![0-9+]){_PROMPT.pattern}")
 _SUM = re.compile(r"([0-9])\+([0-9])=([0-9])")
 _ANSWER = re.compile(r"[0-9]")
 
@@ -184,6 +185,22 @@ def parse_steps(prompt: str, response: str) -> list[Step]:
         right = used == len(terms) and answer == str(total)
         steps.append(Step(start, len(response), right))
     return steps
+
+
+def find_steps(prompt: str, response: str) -> list[Step]:
+    """Splits and checks a response whose prompt is as the model got it, for ``epgrpo diagnose --steps``.
+
+    Args:
+        prompt: A prompt with the chat template around the sum; the last sum in it counts.
+        response: As for :func:`parse_steps`, which does the rest.
+
+    Raises:
+        ValueError: There is no sum in the prompt.
+    """
+    sums = list(_PROMPT_WITHIN.finditer(prompt))
+    if not sums:
+        raise ValueError(f"no chained sum such as '3+5+2=' in the prompt {prompt!r}")
+    return parse_steps(sums[-1].group(), response)
 
 
 def check_steps(prompt: str, response: str) -> list[bool]:
