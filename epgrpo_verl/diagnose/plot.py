@@ -22,7 +22,7 @@ from .polarity import Polarity
 from .traces import TraceDiagnosis
 from .zero_variance import ZeroVariance
 
-_PAPER = {"color": "0.35", "linestyle": "none", "marker": "D", "fillstyle": "none", "label": "paper"}
+_PAPER = {"color": "black", "linestyle": "none", "marker": "D", "markerfacecolor": "white", "label": "paper"}
 _SMOOTH = 5
 
 
@@ -82,7 +82,7 @@ def _panels(diagnosis: Diagnosis) -> list[Callable[[Axes], None]]:
 def draw_concentration(axes: Axes, curves: Mapping[str, Concentration]) -> None:
     """Share of the entropy over the share of the tokens."""
     for index, (name, curve) in enumerate(curves.items()):
-        label = f"{name}: top {TOP:.0%} hold {100 * curve.top_share:.0f} %"
+        label = f"{name}: top {100 * TOP:.0f} % hold {100 * curve.top_share:.0f} %"
         axes.plot(
             [100 * fraction for fraction in curve.fractions],
             [100 * share for share in curve.shares],

@@ -68,9 +68,9 @@ def _model_tables(found: ModelDiagnosis) -> Iterator[RenderableType]:
         one = found.concentration
         table.add_section()
         table.add_row(Text("1 entropy concentration", style="bold"))
-        table.add_row(f"  entropy held by the top {TOP:.0%} of tokens", f"{100 * one.top_share:.1f} %", "", "")
+        table.add_row(f"  entropy held by the top {100 * TOP:.0f} % of tokens", f"{100 * one.top_share:.1f} %", "", "")
         table.add_row("  mean entropy of a token, nats", f"{one.mean:.4f}", "", "")
-        table.add_row(f"  smallest entropy in the top {TOP:.0%}, nats", f"{one.threshold:.4f}", "", "")
+        table.add_row(f"  smallest entropy in the top {100 * TOP:.0f} %, nats", f"{one.threshold:.4f}", "", "")
     if found.perturbation is not None:
         table.add_section()
         table.add_row(Text("2 accuracy lost by replacing one token", style="bold"))
@@ -103,10 +103,10 @@ def _loss_rows(title: str, losses: Losses) -> Iterator[tuple[str, str, str, str]
 
 def _polarity_rows(found: Polarity) -> Iterator[tuple[str, str, str, str]]:
     punished, wrong = f"{100 * paper.RIGHT_STEPS_PUNISHED:.1f} %", f"{100 * paper.WRONG_STEPS_IN_WINNING:.1f} %"
-    yield "  right steps in failed responses, advantage below 0", *percent(found.right_punished), punished
-    yield "  steps of winning responses that are wrong", *percent(found.wrong_in_winning), wrong
-    yield "  wrong steps in winning responses, advantage above 0", *percent(found.wrong_rewarded), ""
-    yield "  steps of failed responses that are right", *percent(found.right_in_failed), ""
+    yield "  right steps in failed responses: punished", *percent(found.right_punished), punished
+    yield "  steps of winning responses: wrong", *percent(found.wrong_in_winning), wrong
+    yield "  wrong steps in winning responses: rewarded", *percent(found.wrong_rewarded), ""
+    yield "  steps of failed responses: right", *percent(found.right_in_failed), ""
 
 
 def _trace_tables(found: TraceDiagnosis) -> Iterator[RenderableType]:
@@ -120,13 +120,13 @@ def _trace_tables(found: TraceDiagnosis) -> Iterator[RenderableType]:
     table.add_row("groups", *(str(point.groups) for point in points), "", "")
     shares = [point.concentration for point in points]
     cells = (NOT_DEFINED if one is None else f"{100 * one.top_share:.1f} %" for one in shares)
-    table.add_row(f"entropy held by the top {TOP:.0%} of tokens", *cells, "", "")
+    table.add_row(f"entropy held by the top {100 * TOP:.0f} % of tokens", *cells, "", "")
     add("groups with equal rewards", [point.equal_groups for point in points])
     for title, name, figure in (
-        ("right steps in failed responses, advantage below 0", "right_punished", paper.RIGHT_STEPS_PUNISHED),
-        ("right steps in failed responses, advantage above 0", "right_rewarded", None),
-        ("wrong steps in winning responses, advantage above 0", "wrong_rewarded", None),
-        ("wrong steps in winning responses, advantage below 0", "wrong_punished", None),
+        ("right steps in failed responses: punished", "right_punished", paper.RIGHT_STEPS_PUNISHED),
+        ("right steps in failed responses: rewarded", "right_rewarded", None),
+        ("wrong steps in winning responses: rewarded", "wrong_rewarded", None),
+        ("wrong steps in winning responses: punished", "wrong_punished", None),
     ):
         if found.whole.grpo is None:
             continue
@@ -137,7 +137,7 @@ def _trace_tables(found: TraceDiagnosis) -> Iterator[RenderableType]:
     if found.whole.grpo is not None:
         table.add_section()
         wrong = f"{100 * paper.WRONG_STEPS_IN_WINNING:.1f} %"
-        add("steps of winning responses that are wrong", _each(points, "grpo", "wrong_in_winning"), wrong)
+        add("steps of winning responses: wrong", _each(points, "grpo", "wrong_in_winning"), wrong)
     yield table
 
 
@@ -169,6 +169,9 @@ def _more_notes(diagnosis: Diagnosis) -> Iterator[str]:
             )
         if None in (losses.ratio, model.perturbation.right.ratio):
             yield "high over low is not defined where the loss at tokens of low entropy is not above 0"
+    trace = diagnosis.trace
+    if (model is not None and model.polarity is not None) or (trace is not None and trace.whole.grpo is not None):
+        yield "punished: the step's advantage (the mean over its tokens) is below 0; rewarded: it is above 0"
     if model is not None and model.grader_errors:
         yield f"the grader failed on {model.grader_errors} responses; they count as wrong"
     if diagnosis.runs:
