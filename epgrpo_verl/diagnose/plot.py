@@ -10,6 +10,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from epgrpo_verl.evaluation.statistics import Estimate
 from epgrpo_verl.view.curves import running_mean
@@ -135,7 +136,7 @@ def draw_polarity(axes: Axes, found: Polarity) -> None:
 
 def draw_trace(axes: Axes, trace: TraceDiagnosis, title: str, name: str, figure: bool) -> None:
     """One share of polarity over the traced steps, for plain GRPO and EP-GRPO."""
-    for colour, label, method in (("C2", "plain GRPO", "grpo"), ("C3", "EP-GRPO", "ep_grpo")):
+    for colour, label, method in (("C0", "plain GRPO", "grpo"), ("C1", "EP-GRPO", "ep_grpo")):
         estimates = [(point.step, getattr(getattr(point, method), name)) for point in trace.points]
         shown = [(step, 100 * one.value) for step, one in estimates if one is not None]
         axes.plot([step for step, _ in shown], [value for _, value in shown], color=colour, marker=".", label=label)
@@ -143,6 +144,7 @@ def draw_trace(axes: Axes, trace: TraceDiagnosis, title: str, name: str, figure:
         axes.axhline(100 * paper.RIGHT_STEPS_PUNISHED, color="0.35", linestyle="--", linewidth=1, label="paper (GRPO)")
     axes.set_title(title, fontsize=10)
     axes.set_xlabel("training step", fontsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("%", fontsize=8)
     axes.set_ylim(-3, 103)
 
@@ -157,5 +159,6 @@ def draw_runs(axes: Axes, runs: Mapping[str, ZeroVariance]) -> None:
     axes.axhline(100 * paper.ZERO_VARIANCE, color="0.35", linestyle="--", linewidth=1, label=label)
     axes.set_title("Groups with equal rewards", fontsize=10)
     axes.set_xlabel("training step", fontsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("%", fontsize=8)
     axes.set_ylim(-3, 103)

@@ -113,31 +113,34 @@ def _trace_tables(found: TraceDiagnosis) -> Iterator[RenderableType]:
     points = [found.whole, *(found.points[:: max(1, len(found.points) - 1)] if len(found.points) > 1 else ())]
     names = ["all" if point.step is None else f"step {point.step}" for point in points]
     table = _table("the trace", "", *names, "interval, all", "paper")
+    table.columns[0].no_wrap = True
 
     def add(title: str, estimates: list[Estimate | None], figure: str = "") -> None:
-        table.add_row(title, *(percent(one)[0] for one in estimates), percent(estimates[0])[1], figure)
+        table.add_row(
+            title, *("-" if one is None else percent(one)[0] for one in estimates), percent(estimates[0])[1], figure
+        )
 
     table.add_row("groups", *(str(point.groups) for point in points), "", "")
     shares = [point.concentration for point in points]
-    cells = (NOT_DEFINED if one is None else f"{100 * one.top_share:.1f} %" for one in shares)
-    table.add_row(f"entropy held by the top {100 * TOP:.0f} % of tokens", *cells, "", "")
+    cells = ("-" if one is None else f"{100 * one.top_share:.1f} %" for one in shares)
+    table.add_row(f"entropy of the top {100 * TOP:.0f} %", *cells, "", "")
     add("groups with equal rewards", [point.equal_groups for point in points])
     for title, name, figure in (
-        ("right steps in failed responses: punished", "right_punished", paper.RIGHT_STEPS_PUNISHED),
-        ("right steps in failed responses: rewarded", "right_rewarded", None),
-        ("wrong steps in winning responses: rewarded", "wrong_rewarded", None),
-        ("wrong steps in winning responses: punished", "wrong_punished", None),
+        ("right in failed: punished", "right_punished", paper.RIGHT_STEPS_PUNISHED),
+        ("right in failed: rewarded", "right_rewarded", None),
+        ("wrong in winning: rewarded", "wrong_rewarded", None),
+        ("wrong in winning: punished", "wrong_punished", None),
     ):
         if found.whole.grpo is None:
             continue
         table.add_section()
         table.add_row(Text(title, style="bold"))
         add("  plain GRPO", _each(points, "grpo", name), "" if figure is None else f"{100 * figure:.1f} %")
-        add("  EP-GRPO, mean over the step", _each(points, "ep_grpo", name))
+        add("  EP-GRPO", _each(points, "ep_grpo", name))
     if found.whole.grpo is not None:
         table.add_section()
         wrong = f"{100 * paper.WRONG_STEPS_IN_WINNING:.1f} %"
-        add("steps of winning responses: wrong", _each(points, "grpo", "wrong_in_winning"), wrong)
+        add("steps of winning: wrong", _each(points, "grpo", "wrong_in_winning"), wrong)
     yield table
 
 
@@ -171,7 +174,12 @@ def _more_notes(diagnosis: Diagnosis) -> Iterator[str]:
             yield "high over low is not defined where the loss at tokens of low entropy is not above 0"
     trace = diagnosis.trace
     if (model is not None and model.polarity is not None) or (trace is not None and trace.whole.grpo is not None):
-        yield "punished: the step's advantage (the mean over its tokens) is below 0; rewarded: it is above 0"
+        yield "a step is punished if its advantage, the mean over its tokens, is below 0, and rewarded if it is above 0"
+    if trace is not None and trace.whole.grpo is not None:
+        yield (
+            "right in failed: share of the right steps in failed responses; wrong in winning: share of the wrong steps "
+            "in winning responses; steps of winning: share of all steps of winning responses; -: there are no such steps"
+        )
     if model is not None and model.grader_errors:
         yield f"the grader failed on {model.grader_errors} responses; they count as wrong"
     if diagnosis.runs:

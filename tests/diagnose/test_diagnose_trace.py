@@ -62,7 +62,7 @@ def test_a_trace_by_the_command(trace, tmp_path):
     result = diagnose("--trace", trace, "--steps", STEPS, "--out", tmp_path, "--resamples", 100)
     assert result.exit_code == 0, result.output
     text = one_line(result.output)
-    for words in ("plain GRPO", "EP-GRPO", "51.5 %", "step 1", "step 10", "punished: the step's advantage"):
+    for words in ("plain GRPO", "EP-GRPO", "51.5 %", "step 1", "step 10", "a step is punished if its advantage"):
         assert words in text
     assert "better" not in text
     found = json.loads((tmp_path / "diagnosis.json").read_text())
