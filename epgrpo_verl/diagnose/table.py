@@ -47,10 +47,10 @@ def percent(estimate: Estimate | None, signed: bool = False) -> tuple[str, str]:
     """A share and its interval, in percent."""
     if estimate is None:
         return NOT_DEFINED, ""
-    sign = "+" if signed else ""
+    sign, to = ("+", " to ") if signed else ("", "-")
     if estimate.low is None:
         return f"{100 * estimate.value:{sign}.1f} %", "none"
-    return f"{100 * estimate.value:{sign}.1f} %", f"{100 * estimate.low:{sign}.1f} to {100 * estimate.high:{sign}.1f}"
+    return f"{100 * estimate.value:{sign}.1f} %", f"{100 * estimate.low:{sign}.1f}{to}{100 * estimate.high:{sign}.1f}"
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -97,7 +97,7 @@ def _loss_rows(title: str, losses: Losses) -> Iterator[tuple[str, str, str, str]
         yield "    high over low", NOT_DEFINED, "", figure
         return
     value, low, high = losses.ratio
-    interval = "none" if low is None else f"{low:.2f} to {high:.2f}"
+    interval = "none" if low is None else f"{low:.2f}-{high:.2f}" if low >= 0 else f"{low:.2f} to {high:.2f}"
     yield "    high over low", f"{value:.2f} x", interval, figure
 
 
@@ -128,8 +128,8 @@ def _trace_tables(found: TraceDiagnosis) -> Iterator[RenderableType]:
     for title, name, figure in (
         ("right in failed: punished", "right_punished", paper.RIGHT_STEPS_PUNISHED),
         ("right in failed: rewarded", "right_rewarded", None),
-        ("wrong in winning: rewarded", "wrong_rewarded", None),
-        ("wrong in winning: punished", "wrong_punished", None),
+        ("wrong in won: rewarded", "wrong_rewarded", None),
+        ("wrong in won: punished", "wrong_punished", None),
     ):
         if found.whole.grpo is None:
             continue
@@ -140,7 +140,7 @@ def _trace_tables(found: TraceDiagnosis) -> Iterator[RenderableType]:
     if found.whole.grpo is not None:
         table.add_section()
         wrong = f"{100 * paper.WRONG_STEPS_IN_WINNING:.1f} %"
-        add("steps of winning: wrong", _each(points, "grpo", "wrong_in_winning"), wrong)
+        add("steps of won: wrong", _each(points, "grpo", "wrong_in_winning"), wrong)
     yield table
 
 
@@ -177,8 +177,8 @@ def _more_notes(diagnosis: Diagnosis) -> Iterator[str]:
         yield "a step is punished if its advantage, the mean over its tokens, is below 0, and rewarded if it is above 0"
     if trace is not None and trace.whole.grpo is not None:
         yield (
-            "right in failed: share of the right steps in failed responses; wrong in winning: share of the wrong steps "
-            "in winning responses; steps of winning: share of all steps of winning responses; -: there are no such steps"
+            "right in failed: share of the right steps in failed responses; wrong in won: share of the wrong steps "
+            "in winning responses; steps of won: share of all steps of winning responses; -: no such steps"
         )
     if model is not None and model.grader_errors:
         yield f"the grader failed on {model.grader_errors} responses; they count as wrong"
