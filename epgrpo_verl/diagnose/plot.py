@@ -83,7 +83,7 @@ def _panels(diagnosis: Diagnosis) -> list[Callable[[Axes], None]]:
 def draw_concentration(axes: Axes, curves: Mapping[str, Concentration]) -> None:
     """Share of the entropy over the share of the tokens."""
     for index, (name, curve) in enumerate(curves.items()):
-        label = f"{name}: top {100 * TOP:.0f} % hold {100 * curve.top_share:.0f} %"
+        label = f"{name}: top {100 * TOP:.0f} % hold {100 * curve.top_share:.1f} %"
         axes.plot(
             [100 * fraction for fraction in curve.fractions],
             [100 * share for share in curve.shares],

@@ -74,7 +74,7 @@ def _model_tables(found: ModelDiagnosis) -> Iterator[RenderableType]:
     if found.perturbation is not None:
         table.add_section()
         table.add_row(Text("2 accuracy lost by replacing one token", style="bold"))
-        for title, losses in (("any response", found.perturbation.all), ("right response", found.perturbation.right)):
+        for title, losses in (("any", found.perturbation.all), ("right", found.perturbation.right)):
             for row in _loss_rows(title, losses):
                 table.add_row(*row)
     table.add_section()
@@ -90,8 +90,11 @@ def _model_tables(found: ModelDiagnosis) -> Iterator[RenderableType]:
 
 def _loss_rows(title: str, losses: Losses) -> Iterator[tuple[str, str, str, str]]:
     for name, loss in (("high", losses.high), ("low", losses.low)):
-        value = percent(None if loss is None else loss.lost, signed=True)
-        yield f"  {title}, token of {name} entropy", *value, ""
+        if loss is None:
+            yield f"  {title}, {name} entropy", NOT_DEFINED, "", ""
+            continue
+        fall = f"{100 * loss.control.value:.0f} to {100 * loss.replaced.value:.0f} %"
+        yield f"  {title}, {name} entropy: {fall}", *percent(loss.lost, signed=True), ""
     figure = f"{paper.PERTURBATION_RATIO} x"
     if losses.ratio is None:
         yield "    high over low", NOT_DEFINED, "", figure
@@ -103,10 +106,10 @@ def _loss_rows(title: str, losses: Losses) -> Iterator[tuple[str, str, str, str]
 
 def _polarity_rows(found: Polarity) -> Iterator[tuple[str, str, str, str]]:
     punished, wrong = f"{100 * paper.RIGHT_STEPS_PUNISHED:.1f} %", f"{100 * paper.WRONG_STEPS_IN_WINNING:.1f} %"
-    yield "  right steps in failed responses: punished", *percent(found.right_punished), punished
-    yield "  steps of winning responses: wrong", *percent(found.wrong_in_winning), wrong
-    yield "  wrong steps in winning responses: rewarded", *percent(found.wrong_rewarded), ""
-    yield "  steps of failed responses: right", *percent(found.right_in_failed), ""
+    yield "  right steps in failed: punished", *percent(found.right_punished), punished
+    yield "  steps of winning: wrong", *percent(found.wrong_in_winning), wrong
+    yield "  wrong steps in winning: rewarded", *percent(found.wrong_rewarded), ""
+    yield "  steps of failed: right", *percent(found.right_in_failed), ""
 
 
 def _trace_tables(found: TraceDiagnosis) -> Iterator[RenderableType]:
@@ -163,12 +166,16 @@ def run_table(name: str, found: ZeroVariance) -> Table:
 def _more_notes(diagnosis: Diagnosis) -> Iterator[str]:
     model = diagnosis.model
     if model is not None and model.perturbation is not None:
+        yield (
+            "any: a position is drawn from each response; right: from each of those that were right. Accuracy "
+            "falls from that of the controls, which keep the token, to that with another one, drawn from the policy"
+        )
         losses = model.perturbation.all
         if losses.high is not None and losses.low is not None:
             yield (
-                "a replacement is drawn from the policy without the original token; its probability was "
+                "the median probability of a replacement was "
                 f"{losses.high.replacement_prob:.2g} at tokens of high entropy and {losses.low.replacement_prob:.2g} "
-                "at those of low entropy (medians): the latter are tokens that the policy would hardly ever say"
+                "at those of low entropy: the latter are tokens that the policy would hardly ever say"
             )
         if None in (losses.ratio, model.perturbation.right.ratio):
             yield "high over low is not defined where the loss at tokens of low entropy is not above 0"
