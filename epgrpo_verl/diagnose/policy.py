@@ -99,7 +99,7 @@ class Policy(HFBackend):
                 ids[index, : len(sequence)] = torch.tensor(sequence)
                 mask[index, : len(sequence)] = 1
             device = self._network.device
-            logits = self._network(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+            logits = self._network(input_ids=ids.to(device), attention_mask=mask.to(device), use_cache=False).logits
             for index, row in enumerate(batch):
                 prompt, response = rows[row]
                 of_response = logits[index, len(prompt) - 1 : len(prompt) + len(response) - 1]

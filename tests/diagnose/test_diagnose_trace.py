@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epgrpo_verl.diagnose.concentration import concentration
-from epgrpo_verl.diagnose.steps import load_checker
+from epgrpo_verl.diagnose.steps import label_source, load_checker, read_label_lines
 from epgrpo_verl.diagnose.traces import diagnose_trace
 from epgrpo_verl.diagnose.zero_variance import zero_variance
 from epgrpo_verl.evaluation.errors import EvaluationError
+from epgrpo_verl.trace.reader import read_trace
 from epgrpo_verl.view.metrics import ZERO_VARIANCE
 
 
@@ -56,6 +57,21 @@ def test_a_trace_without_texts_has_no_steps(tmp_path):
     assert diagnose_trace(folder, None, 100).whole.concentration is not None
     with pytest.raises(EvaluationError, match="token ids only"):
         diagnose_trace(folder, load_checker(STEPS), 100)
+
+
+def test_labels_serve_a_trace_as_well(trace, tmp_path):
+    check = load_checker(STEPS)
+    lines = {}
+    for file in read_trace(trace):
+        for group in file.groups:
+            for response in group["responses"]:
+                text = "".join(response["tokens"]).removesuffix("<|im_end|>")
+                steps = [{"start": s.start, "end": s.end, "right": s.right} for s in check(group["prompt"], text)]
+                lines[text] = json.dumps({"prompt": group["prompt"], "response": text, "steps": steps})
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("\n".join(lines.values()))
+    by_label = diagnose_trace(trace, label_source(read_label_lines(labels), labels), 100)
+    assert by_label == diagnose_trace(trace, check, 100)
 
 
 def test_a_trace_by_the_command(trace, tmp_path):
