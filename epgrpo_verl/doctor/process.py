@@ -93,27 +93,9 @@ def _look_for_hooks(found: dict[str, Any], config: dict[str, Any]) -> None:
         except EPGRPOPluginError as error:
             found["problems"].append(str(error))
             return
-    loose = [place for symbol in hooks._WRAPPERS if symbol not in hooks._problems for place in _loose(symbol)]
-    if loose:
+    unhooked = hooks.unhooked()
+    if unhooked:
         found["problems"].append(
-            f"verl's own functions are in use where the plugin's hooks should be: {', '.join(loose)}. Something "
+            f"verl's own functions are in use where the plugin's hooks should be: {', '.join(unhooked)}. Something "
             "imported verl's trainer before the plugin was loaded, or replaced the functions."
         )
-
-
-def _loose(symbol: Any) -> list[str]:
-    """Where a function that the plugin wraps is in use without its wrapper."""
-    from ..plugin import hooks, symbols
-
-    places = []
-    for name in (symbol.module, *symbol.importers):
-        module = sys.modules.get(name)
-        if module is None:
-            continue
-        try:
-            value = symbols.resolve(module, symbol.attribute)[2]
-        except AttributeError:  # this importer no longer takes the name
-            continue
-        if not getattr(value, hooks._MARK, False):
-            places.append(f"{name}.{symbol.attribute}")
-    return places

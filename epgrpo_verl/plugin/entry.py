@@ -42,6 +42,8 @@ def _register_failure(cause: Exception) -> None:
     """Register a stand-in for the estimator that says why the real one is not there."""
 
     def ep_grpo_could_not_be_loaded(*args: Any, **kwargs: Any) -> NoReturn:
+        if isinstance(cause, EPGRPOPluginError):
+            raise cause
         raise EPGRPOPluginError(
             f"epgrpo_verl could not be loaded in this process ({sys.executable}): {cause!r}. "
             "Run `python -c 'import epgrpo_verl.plugin.hooks'` there to see the whole error."

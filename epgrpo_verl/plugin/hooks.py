@@ -6,7 +6,8 @@ The plugin is loaded from inside ``import verl``, when most of verl does not exi
 here: wrapt calls `_on_import` right after a module was executed and before anyone can take a name from it. A module
 that was imported earlier, and took the unwrapped function by name, gets its own reference replaced.
 
-A verl that has EP-GRPO itself (patches/) is left alone: no hook, and its own estimator and policy loss.
+A verl that has EP-GRPO itself (patches/) is left alone: no hook, and its own estimator and policy loss. One that is too
+old gets a single hook, whose error comes before any model is loaded.
 With any other estimator each wrapper calls verl's function with the same arguments and returns its result.
 """
 
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from packaging.version import Version
 from wrapt import register_post_import_hook
 
 from . import ESTIMATOR, EPGRPOPluginError, policy_loss, symbols, trainer_v0, trainer_v1
@@ -42,7 +44,7 @@ def _wrap_need_reference_policy(wrapped: Callable[..., bool]) -> Callable[..., b
     return need_reference_policy
 
 
-_WRAPPERS: dict[symbols.Symbol, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+WRAPPERS: dict[symbols.Symbol, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     symbols.NEED_REFERENCE: _wrap_need_reference_policy,
     symbols.COMPUTE_ADVANTAGE: trainer_v0.wrap_compute_advantage,
     symbols.V1_COMPUTE_ADVANTAGE: trainer_v1.wrap_compute_advantage,
@@ -55,15 +57,22 @@ _WRAPPERS: dict[symbols.Symbol, Callable[[Callable[..., Any]], Callable[..., Any
 
 
 def activate() -> None:
-    """Register the estimator and the hooks. Calling it again does nothing."""
+    """Register the estimator and the hooks. Calling it again does nothing.
+
+    Raises:
+        EPGRPOPluginError: verl is too old for any of it. Only the hook that stops a run with ``ep_grpo`` is then there.
+    """
     global _active
     if _active:
         return
     _active = True
-    for symbol in symbols.contract(_verl_version()):
+    too_old = _too_old()
+    for symbol in [symbols.NEED_REFERENCE] if too_old else symbols.SYMBOLS:
         register_post_import_hook(functools.partial(_on_import, symbol), symbol.module)
         for importer in symbol.importers:
             register_post_import_hook(functools.partial(_rebind, symbol), importer)
+    if too_old:
+        raise EPGRPOPluginError(too_old)
     register_post_import_hook(_register, symbols.REGISTRY.module)
 
 
@@ -71,9 +80,48 @@ def _verl_version() -> str:
     return str(getattr(sys.modules.get("verl"), "__version__", "unknown"))
 
 
+def _too_old() -> str | None:
+    """What is wrong with the version of verl, in one sentence; None if it is new enough, or unknown."""
+    version = _verl_version()
+    if version == "unknown" or Version(version) >= Version(symbols.MINIMUM_VERSION):
+        return None
+    return (
+        f"{ESTIMATOR} needs verl >= {symbols.MINIMUM_VERSION}; verl {version} is installed. "
+        f"Run: pip install 'verl>={symbols.MINIMUM_VERSION}'"
+    )
+
+
 def native() -> bool:
     """Whether the installed verl has EP-GRPO itself; known as soon as ``core_algos``, which all others import, is."""
     return hasattr(sys.modules.get(symbols.REGISTRY.module), "compute_ep_grpo_outcome_advantage")
+
+
+def is_hook(value: Any) -> bool:
+    """Whether a function is one of the plugin's wrappers around a function of verl."""
+    return getattr(value, _MARK, False)
+
+
+def unhooked() -> list[str]:
+    """Where verl's own function is in use, in the modules that are imported by now, although a hook belongs there.
+
+    Returns:
+        Import paths, e.g. ``"verl.trainer.main_ppo.need_reference_policy"``. Functions that cannot be hooked are not
+        among them, see `require_hooks`; on a verl that has EP-GRPO itself there are none.
+    """
+    if native():
+        return []
+    places = []
+    for symbol in WRAPPERS:
+        if symbol in _problems:
+            continue
+        for name in (symbol.module, *symbol.importers):
+            try:
+                value = symbols.resolve(sys.modules[name], symbol.attribute)[2]
+            except (KeyError, AttributeError):  # not imported, or it no longer takes the name
+                continue
+            if not is_hook(value):
+                places.append(f"{name}.{symbol.attribute}")
+    return places
 
 
 def require_hooks(config: Any) -> None:
@@ -85,20 +133,16 @@ def require_hooks(config: Any) -> None:
     Raises:
         EPGRPOPluginError: verl is too old, or a function that a hook wraps is gone or has changed.
     """
-    from packaging.version import Version
-
     version = _verl_version()
-    if version != "unknown" and Version(version) < Version(symbols.MINIMUM_VERSION):
-        raise EPGRPOPluginError(
-            f"ep_grpo needs verl >= {symbols.MINIMUM_VERSION}; verl {version} is installed. "
-            f"Run: pip install 'verl>={symbols.MINIMUM_VERSION}'"
-        )
+    too_old = _too_old()
+    if too_old:
+        raise EPGRPOPluginError(too_old)
     # one_step_off and fully_async have a section `rollout` of their own, and do not look at use_v1.
     v1 = select(config, "trainer.use_v1", True) and select(config, "rollout") is None
     needed = {symbols.ALL, symbols.V1 if v1 else symbols.V0}
     if policy_loss.wants_slope(config):
         needed.add(symbols.LOSS)
-    for symbol in symbols.contract(version):
+    for symbol in symbols.SYMBOLS:
         if symbol.needed_by in needed and not symbols.module_exists(symbol):
             _problems[symbol] = f"{symbol.module} is gone (needed for {symbol.purpose})"
     problems = [text for symbol, text in _problems.items() if symbol.needed_by in needed]
@@ -138,8 +182,8 @@ def _on_import(symbol: symbols.Symbol, module: ModuleType) -> None:
         logger.warning("epgrpo_verl: %s. Not working with this verl: %s.", problem, symbol.needed_by)
         return
     holder, name, value = symbols.resolve(module, symbol.attribute)
-    wrap = _WRAPPERS.get(symbol)
-    if wrap is None or getattr(value, _MARK, False):
+    wrap = WRAPPERS.get(symbol)
+    if wrap is None or is_hook(value):
         return
     wrapper = wrap(value)
     setattr(wrapper, _MARK, True)
@@ -149,7 +193,7 @@ def _on_import(symbol: symbols.Symbol, module: ModuleType) -> None:
 def _rebind(symbol: symbols.Symbol, module: ModuleType) -> None:
     """Give a module that took the unwrapped function by name the wrapped one."""
     value = getattr(module, symbol.attribute, None)
-    if value is None or getattr(value, _MARK, False):
+    if value is None or is_hook(value):
         return
     source = sys.modules.get(symbol.module)
     wrapper = getattr(source, symbol.attribute, None)

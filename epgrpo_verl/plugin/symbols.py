@@ -4,7 +4,8 @@
 
 verl moves fast. Every function of verl that a hook wraps, or that the plugin calls, has one row here, with the
 parameters it must take. A row that does not hold disables its hook, and using what needs it then raises an error that
-names the symbol, the version and what still works, rather than training on something else.
+names the symbol, the version and what still works, rather than training on something else. The table is the same for
+all of `TESTED_VERSIONS`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-MINIMUM_VERSION = "0.9.0"
+TESTED_VERSIONS = ("0.9.0", "0.9.1", "0.10.0.dev")
+"""The versions of verl that `SYMBOLS` was held against, oldest first. A newer one is held to the same table."""
+MINIMUM_VERSION = TESTED_VERSIONS[0]
 
 ALL = "ep_grpo"
 V1 = "ep_grpo in the V1 trainers (trainer.use_v1=True)"
@@ -140,7 +143,7 @@ PPO_LOSS = Symbol(
     needed_by=LOSS,
 )
 
-_SINCE_0_9_0 = (
+SYMBOLS: tuple[Symbol, ...] = (
     REGISTRY,
     NEED_REFERENCE,
     COMPUTE_ADVANTAGE,
@@ -153,20 +156,7 @@ _SINCE_0_9_0 = (
     LOSS_LOOKUP,
     PPO_LOSS,
 )
-
-CONTRACTS: dict[str, tuple[Symbol, ...]] = {
-    "0.9.0": _SINCE_0_9_0,
-    "0.9.1": _SINCE_0_9_0,
-    "0.10.0.dev": _SINCE_0_9_0,
-}
-"""For each verl version that was tested, the symbols that the plugin needs. Unknown versions get the newest row."""
-
-TESTED_VERSIONS = tuple(CONTRACTS)
-
-
-def contract(version: str) -> tuple[Symbol, ...]:
-    """The symbols that the plugin needs from a version of verl."""
-    return CONTRACTS.get(version, CONTRACTS[TESTED_VERSIONS[-1]])
+"""All that the plugin needs from verl."""
 
 
 def resolve(module: ModuleType, attribute: str) -> tuple[Any, str, Any]:

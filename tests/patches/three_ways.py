@@ -48,14 +48,15 @@ torch.save([result.batch["advantages"] for result in results], sys.argv[1])
 """
 
 WITH_PLUGIN = """
-import importlib, verl
+import importlib
 from epgrpo_verl.plugin import hooks, symbols
 from verl.trainer.ppo import core_algos
 assert hooks.native()
-for symbol in symbols.contract(verl.__version__):
+for symbol in symbols.SYMBOLS:
     module = importlib.import_module(symbol.module)
     value = symbols.resolve(module, symbol.attribute)[2]
-    assert not getattr(value, hooks._MARK, False), symbol.path
+    assert not hooks.is_hook(value), symbol.path
+assert hooks.unhooked() == []
 assert core_algos.get_adv_estimator_fn("ep_grpo").__module__ == core_algos.__name__
 assert core_algos.get_policy_loss_fn("ep_grpo").__module__ == core_algos.__name__
 """

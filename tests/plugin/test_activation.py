@@ -102,6 +102,55 @@ def test_other_versions_of_verl_stop_or_warn(version, words):
     assert (done.code == 0) == (version == "0.11.0")
 
 
+TOO_OLD = "import verl\nverl.__version__ = '0.8.0'\nimport epgrpo_verl.plugin.entry\n"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        NEED_REFERENCE + "print(needed('grpo'))\nneeded('ep_grpo')",
+        NEED_REFERENCE + "print(needed('grpo'))\nneeded('ep_grpo', use_v1=False)",
+        "from verl.trainer.ppo.core_algos import get_adv_estimator_fn\nprint(get_adv_estimator_fn('grpo') is None)\n"
+        "get_adv_estimator_fn('ep_grpo')(token_level_rewards=None)",
+    ],
+    ids=["v1", "v0", "a trainer that asks for no reference"],
+)
+def test_a_verl_that_is_too_old_is_named_at_load_and_at_first_use(use):
+    done = run(TOO_OLD + "print('loaded', flush=True)\n" + use, VERL_USE_EXTERNAL_PLUGINS="none")
+    assert done.out.split() == ["loaded", "False"], done.err
+    assert "epgrpo_verl could not be loaded, adv_estimator=ep_grpo will not work" in done.err
+    assert done.code == 1
+    assert done.err.splitlines()[-1].endswith(
+        "ep_grpo needs verl >= 0.9.0; verl 0.8.0 is installed. Run: pip install 'verl>=0.9.0'"
+    )
+
+
+def test_a_verl_that_is_too_old_is_hooked_in_one_place_only():
+    code = TOO_OLD + HOOKED + "print(hooked[:3], any(hooked[3:]))"
+    assert run(code, VERL_USE_EXTERNAL_PLUGINS="none").last_line == "[True, True, True] False"
+
+
+NATIVE = """
+import verl.trainer.ppo.core_algos as core_algos
+core_algos.compute_ep_grpo_outcome_advantage = core_algos.compute_grpo_outcome_advantage  # as if verl had it
+core_algos.register_adv_est("ep_grpo")(core_algos.compute_ep_grpo_outcome_advantage)
+import epgrpo_verl.plugin.entry
+"""
+
+
+def test_a_verl_that_has_ep_grpo_itself_misses_no_hook():
+    code = NATIVE + HOOKED + "from epgrpo_verl.plugin import hooks\nprint(any(hooked), hooks.unhooked())"
+    assert run(code, VERL_USE_EXTERNAL_PLUGINS="none").last_line == "False []"
+
+
+def test_a_function_in_use_without_its_hook_is_listed():
+    code = HOOKED + "from epgrpo_verl.plugin import hooks\nprint(hooks.unhooked())\n"
+    code += "base.compute_data_metrics = base.compute_data_metrics.__wrapped__\nprint(hooks.unhooked())"
+    done = run(code)
+    assert done.last_line == "['verl.trainer.ppo.v1.trainer_base.compute_data_metrics']"
+    assert done.out.splitlines()[-2] == "[]"
+
+
 @pytest.mark.parametrize(
     ("module", "break_it", "problem", "stops", "works"),
     [

@@ -147,21 +147,39 @@ def test_bypass_mode_is_refused_before_any_model_is_loaded(assets: Path, tmp_pat
     assert "Loading weights" not in run.log and not run.metrics
 
 
-@pytest.mark.parametrize("use_v1", [True, False], ids=["v1", "v0"])
-def test_grpo_logs_the_same_with_the_hooks_as_without(assets: Path, tmp_path: Path, use_v1: bool):
-    runs = []
+@pytest.mark.parametrize(
+    ("mode", "overrides"),
+    [
+        ("sync", ()),
+        ("colocate_async", ("trainer.v1.colocate_async.num_warmup_batches=0",)),
+        (
+            "separate_async",
+            ("trainer.v1.separate_async.num_warmup_batches=0", "trainer.v1.separate_async.parameter_sync_step=1"),
+        ),
+        ("sync", ("trainer.use_v1=False",)),
+    ],
+    ids=["v1 sync", "v1 colocate_async", "v1 separate_async", "v0"],
+)
+def test_grpo_logs_the_same_with_the_hooks_as_without(assets: Path, tmp_path: Path, mode: str, overrides: tuple):
+    """Two runs of the same code log the same numbers: rollouts are seeded, no mode generates ahead, and the rows, whose
+    order within a batch is by chance, are one micro-batch."""
+    one_micro_batch = "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=16"
+    runs = {}
     for name, plugins in (("with", "auto"), ("without", "none")):
         folder = tmp_path / name
         folder.mkdir()
         env = {"VERL_USE_EXTERNAL_PLUGINS": plugins, "VERL_USE_EXTERNAL_MODULES": "only_cpu_backend"}
-        runs.append(train(assets, folder, f"trainer.use_v1={use_v1}", estimator="grpo", env=env))
-    hooked, plain = (run.metrics for run in runs)
+        runs[name] = train(assets, folder, one_micro_batch, *overrides, mode=mode, estimator="grpo", env=env)
+    for name, other in (("with", "without"), ("without", "with")):
+        for module in ("verl.trainer.ppo.ray_trainer", "verl.workers.engine_workers"):
+            assert f"{module} {name} hooks" in runs[name].log
+            assert f"{module} {other} hooks" not in runs[name].log
+    hooked, plain = runs["with"].metrics, runs["without"].metrics
     assert len(hooked) == len(plain) == 2
     for step in hooked:
         assert set(hooked[step]) == set(plain[step])
         same = [name for name in hooked[step] if name.startswith(("actor/", "critic/", "response_length/"))]
+        same = [name for name in same if "perf" not in name and "mfu" not in name]
         assert len(same) > 10
-        measured = ("actor/mfu", "perf/")
         for name in same:
-            if not name.startswith(measured) and "perf" not in name:
-                assert hooked[step][name] == pytest.approx(plain[step][name], rel=1e-6, abs=1e-9), name
+            assert hooked[step][name] == pytest.approx(plain[step][name], rel=1e-4, abs=1e-7), f"step {step}: {name}"

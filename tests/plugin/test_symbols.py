@@ -14,26 +14,24 @@ import verl
 
 from epgrpo_verl.plugin import hooks, symbols
 
-CONTRACT = symbols.contract(verl.__version__)
-
 
 def test_the_installed_verl_was_tested():
     assert verl.__version__ in symbols.TESTED_VERSIONS
 
 
-@pytest.mark.parametrize("symbol", CONTRACT, ids=lambda symbol: symbol.attribute)
+@pytest.mark.parametrize("symbol", symbols.SYMBOLS, ids=lambda symbol: symbol.attribute)
 def test_the_installed_verl_has_every_symbol(symbol):
     assert symbols.module_exists(symbol)
     module = importlib.import_module(symbol.module)
     assert symbols.problem(symbol, module) is None
     _, _, value = symbols.resolve(module, symbol.attribute)
-    assert hasattr(value, "__wrapped__") == (symbol in hooks._WRAPPERS)
+    assert hooks.is_hook(value) == (symbol in hooks.WRAPPERS)
 
 
 def test_every_module_that_takes_a_wrapped_function_by_name_is_listed():
     """A module that is missing from `importers` would keep verl's own function if it was imported before the plugin."""
     root = Path(verl.__file__).parent
-    wrapped = {symbol.attribute: symbol for symbol in hooks._WRAPPERS if "." not in symbol.attribute}
+    wrapped = {symbol.attribute: symbol for symbol in hooks.WRAPPERS if "." not in symbol.attribute}
     found = {name: set() for name in wrapped}
     for path in root.rglob("*.py"):
         text = path.read_text()
@@ -61,7 +59,3 @@ def test_a_symbol_that_does_not_hold_is_described_in_one_sentence(change, words)
 
 def test_a_module_that_is_gone_is_noticed():
     assert not symbols.module_exists(dataclasses.replace(symbols.REGISTRY, module="verl.no_such.module"))
-
-
-def test_an_unknown_version_is_held_to_the_newest_contract():
-    assert symbols.contract("99.0") is symbols.CONTRACTS[symbols.TESTED_VERSIONS[-1]]
