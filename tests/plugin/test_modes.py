@@ -158,7 +158,7 @@ def test_bypass_mode_is_refused_before_any_model_is_loaded(assets: Path, tmp_pat
         ),
         ("sync", ("trainer.use_v1=False",)),
     ],
-    ids=["v1 sync", "v1 colocate_async", "v1 separate_async", "v0"],
+    ids=["v1_sync", "v1_colocate_async", "v1_separate_async", "v0"],
 )
 def test_grpo_logs_the_same_with_the_hooks_as_without(assets: Path, tmp_path: Path, mode: str, overrides: tuple):
     """Two runs of the same code log the same numbers: rollouts are seeded, no mode generates ahead, and the rows, whose
