@@ -28,19 +28,26 @@ def look(config: dict[str, Any]) -> dict[str, Any]:
         ``host``, ``python``, ``verl`` and ``epgrpo_verl`` (versions), ``estimator`` (import path of what is registered
         as ``ep_grpo``, or None), ``problems``, ``fix`` and ``warnings`` (lists of text).
     """
-    verl = import_module("verl")
-    for name in TRAINERS:
-        import_module(name)
     found: dict[str, Any] = {
         "host": platform.node(),
         "python": platform.python_version(),
-        "verl": str(verl.__version__),
+        "verl": "unknown",
         PACKAGE: import_module(PACKAGE).__version__,
         "estimator": None,
         "problems": [],
         "warnings": [],
         "fix": [],
     }
+    try:
+        found["verl"] = str(import_module("verl").__version__)
+        for name in TRAINERS:
+            import_module(name)
+    except Exception as error:  # without the plugin's CPU backend, for one, verl refuses VERL_PLATFORM=cpu
+        kept_out = _kept_out()
+        text = f"{kept_out[0]} verl can then not be imported" if kept_out else "verl cannot be imported"
+        found["problems"].append(f"{text}: {error!r}")
+        found["fix"] += [kept_out[1]] if kept_out else []
+        return found
     _look_for_estimator(found)
     if not found["problems"]:
         _look_for_hooks(found, config)
@@ -64,15 +71,23 @@ def _look_for_estimator(found: dict[str, Any]) -> None:
             found["problems"].append(str(error))
 
 
-def _why_not_registered() -> tuple[str, str]:
+def _kept_out() -> tuple[str, str] | None:
+    """Which environment variable keeps the plugin out, and the line that lets it in; None if none does."""
     policy = os.environ.get("VERL_USE_EXTERNAL_PLUGINS", "auto").strip().lower()
-    names = [name.strip() for name in policy.split(",")]
-    if policy != "auto" and PACKAGE not in names:
-        line = "auto" if policy == "none" else f"{policy},{PACKAGE}"
-        return (
-            f"VERL_USE_EXTERNAL_PLUGINS={policy} keeps the plugin out.",
-            f"export VERL_USE_EXTERNAL_PLUGINS={line}",
-        )
+    modules = os.environ.get("VERL_USE_EXTERNAL_MODULES", "")
+    if policy == "auto" or PACKAGE in [name.strip() for name in f"{policy},{modules}".split(",")]:
+        return None
+    line = "auto" if policy == "none" else f"{policy},{PACKAGE}"
+    return (
+        f"VERL_USE_EXTERNAL_PLUGINS={policy} keeps the plugin out.",
+        f"export VERL_USE_EXTERNAL_PLUGINS={line}",
+    )
+
+
+def _why_not_registered() -> tuple[str, str]:
+    kept_out = _kept_out()
+    if kept_out:
+        return kept_out
     if not any(entry.name == PACKAGE for entry in metadata.entry_points(group="verl.plugins")):
         return (
             f"{PACKAGE} can be imported by {sys.executable}, but is not installed there, so verl does not find it.",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -15,6 +16,8 @@ from .report import Check, failed, ok, warning
 
 TIMEOUT_S = 300.0
 """Seconds that a worker gets to start and to import verl."""
+CONNECT_S = 10.0
+"""Seconds that a cluster gets to accept a connection. Ray itself would try for minutes."""
 _OBJECT_STORE_BYTES = 100_000_000
 
 
@@ -38,8 +41,10 @@ def worker_checks(
     if ray.is_initialized():
         return [warning("plugin in workers", "Not checked: this process is already connected to a Ray cluster.")]
     try:
+        if address:
+            _knock(address)
         _connect(config, address)
-    except Exception as error:  # ConnectionError, RuntimeError, ValueError: whatever Ray makes of an address
+    except Exception as error:  # OSError, RuntimeError, ValueError: whatever Ray makes of an address
         return [failed("plugin in workers", f"No connection to Ray ({address or 'local'}): {error}")]
     try:
         nodes = [node for node in ray.nodes() if node["Alive"]]
@@ -49,6 +54,13 @@ def worker_checks(
         return checks + ([_gpu_check(config, ray.cluster_resources().get("GPU", 0))] if address else [])
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raise OSError if nothing listens at ``host:port`` or ``ray://host:port``; other addresses are left to Ray."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
 
 
 def _connect(config: DictConfig, address: str | None) -> None:

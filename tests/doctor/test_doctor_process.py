@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -42,6 +43,33 @@ def test_a_plugin_that_failed_to_load_says_why(monkeypatch):
     entry._register_failure(ImportError("No module named 'wrapt'"))
     message = doctor_on().one("plugin").message
     assert "could not be loaded" in message and "No module named 'wrapt'" in message
+
+
+@pytest.mark.parametrize(
+    ("policy", "words", "fix"),
+    [
+        ("auto", "verl cannot be imported: ModuleNotFoundError", []),
+        (
+            "none",
+            "VERL_USE_EXTERNAL_PLUGINS=none keeps the plugin out. verl can then not be imported: ModuleNotFoundError",
+            ["export VERL_USE_EXTERNAL_PLUGINS=auto"],
+        ),
+    ],
+)
+def test_a_verl_that_cannot_be_imported_is_a_problem(monkeypatch, policy, words, fix):
+    monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", policy)
+    monkeypatch.delenv("VERL_USE_EXTERNAL_MODULES", raising=False)
+    monkeypatch.setitem(sys.modules, "verl.workers.engine_workers", None)
+    found = process.look({})
+    (problem,) = found["problems"]
+    assert problem.startswith(words)
+    assert found["fix"] == fix
+
+
+def test_a_plugin_that_is_loaded_by_its_other_name_is_not_kept_out(unregistered, monkeypatch):
+    monkeypatch.setenv("VERL_USE_EXTERNAL_PLUGINS", "none")
+    monkeypatch.setenv("VERL_USE_EXTERNAL_MODULES", "other,epgrpo_verl")
+    assert "keeps the plugin out" not in doctor_on().one("plugin").message
 
 
 def test_a_hook_that_is_gone_is_found_with_what_it_takes_along(monkeypatch):

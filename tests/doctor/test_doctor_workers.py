@@ -1,8 +1,10 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
-"""The doctor inside Ray workers: a small cluster is started, and ended again."""
+"""The doctor inside Ray workers: a small cluster is started, and ended again. And a cluster that is not there."""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 import ray
@@ -12,14 +14,14 @@ from omegaconf import OmegaConf
 from epgrpo_verl.doctor import process
 from epgrpo_verl.doctor.compose import compose_config
 from epgrpo_verl.doctor.report import Status
-from epgrpo_verl.doctor.workers import worker_checks
-
-pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+from epgrpo_verl.doctor.workers import CONNECT_S, worker_checks
 
 POLICY = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_PLUGINS"
 MODULES = "+ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_MODULES"
 
 
+@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "status", "words"),
     [
@@ -38,9 +40,12 @@ def test_the_plugin_is_looked_for_in_a_worker_as_verl_starts_it(overrides, statu
     assert not ray.is_initialized()
 
 
-def test_a_cluster_that_does_not_answer_is_named():
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "[::1]:1"])
+def test_a_cluster_that_does_not_answer_is_named_at_once(address):
     config, _ = compose_config(GOOD)
-    (check,) = worker_checks(config, {}, address="127.0.0.1:1")
+    started = time.monotonic()
+    (check,) = worker_checks(config, {}, address=address)
+    assert time.monotonic() - started < CONNECT_S
     assert check.status is Status.FAILED
-    assert "No connection to Ray (127.0.0.1:1)" in check.message
+    assert f"No connection to Ray ({address})" in check.message
     assert not ray.is_initialized()
