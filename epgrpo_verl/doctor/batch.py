@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from ..plugin import preflight
 from .passes import ref_in_actor
-from .report import Check, Status, apply, failed, ok, warning
+from .report import Check, Status, apply, as_number, failed, ok, warning
 
 NAME = "batch sizes"
 TRAIN = "data.train_batch_size"
@@ -31,6 +31,9 @@ NODES = "trainer.nnodes"
 DYNAMIC = "actor_rollout_ref.actor.use_dynamic_bsz"
 OLD_DYNAMIC = "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz"
 SYNC_STEP = "trainer.v1.separate_async.parameter_sync_step"
+COUNTS = (TRAIN, N, MINI, GPUS, NODES, MICRO, OLD_MICRO, REF_MICRO)
+"""What must be whole numbers of at least 1."""
+_MICRO = (MICRO, OLD_MICRO, REF_MICRO)
 BUDGETS = (
     "actor_rollout_ref.actor.ppo_max_token_len_per_gpu",
     "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu",
@@ -119,10 +122,19 @@ def batch_checks(config: DictConfig) -> list[Check]:
 
 
 def _positive(sizes: Sizes) -> Iterator[Check]:
-    for key in (TRAIN, N, MINI, GPUS, NODES, *(() if sizes.dynamic else (MICRO, OLD_MICRO, REF_MICRO))):
+    for key in COUNTS:
         value = sizes[key]
-        if value is not None and (not isinstance(value, int) or value < 1):
-            yield failed(NAME, f"{key}={value} must be an integer of at least 1.", f"{key}=1")
+        if _is_count(value) or (key in _MICRO and (sizes.dynamic or value is None)):
+            continue
+        shown = "null" if value is None else repr(value)
+        meant = as_number(str(value))
+        likely = (meant, sizes[{TRAIN: MINI, MINI: TRAIN}.get(key, key)])
+        better = next((number for number in likely if _is_count(number)), 1)
+        yield failed(NAME, f"{key}={shown} must be an integer of at least 1.", f"{key}={better}")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _micro_batches_are_set(sizes: Sizes) -> Iterator[Check]:

@@ -119,15 +119,17 @@ def examine_config(
     """Run all checks on a config that was composed already; it is not changed. See `examine`."""
     say = console.log if console is not None and console.is_terminal else lambda text: None
     _import_quietly()
-    from . import batch, model, passes, rules
+    from . import batch, model, passes, rules, values
 
-    driver, checks = _driver_checks(config)
+    working = copy.deepcopy(config)
+    checks = values.value_checks(working)
+    driver, found = _driver_checks(working)
+    checks += found
     if use_ray and driver:
         from .workers import worker_checks
 
         say("Starting a Ray worker ..." if address is None else f"Asking a worker on each node of {address} ...")
-        checks += worker_checks(config, driver, address)
-    working = copy.deepcopy(config)
+        checks += worker_checks(working, driver, address)
     estimator = rules.estimator_check(working)
     checks.append(estimator)
     if estimator.status is Status.FAILED:

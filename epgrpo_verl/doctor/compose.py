@@ -5,22 +5,25 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 
 from ..plugin import ESTIMATOR
+from . import leaves
 from .report import Check, failed, ok
 
 NAME = "config"
 CONFIG_NAME = "ppo_trainer"
 _SECTION = f"algorithm.{ESTIMATOR}"
-_USED = ("actor_rollout_ref.", "algorithm.", "data.", "trainer.")
+USED = ("actor_rollout_ref.", "algorithm.", "data.", "trainer.")
+"""The sections that a run reads. Others (a reward model, distillation) may have no values, and are then not used."""
 _APPEND = re.compile(r"To append to your config use \+(\S+)")
 _REMOVE_PLUS = re.compile(r"Either remove \+ prefix: '(.+)'")
 
@@ -42,7 +45,7 @@ def compose_config(
     """Compose a verl config.
 
     An override that Hydra refuses is a failed check. It is mended as the check says, or left out, and composing goes
-    on, so that the rest of the config is checked too.
+    on, so that the rest of the config is checked too. So is a value that is missing or refers to nothing.
 
     Args:
         overrides: Hydra overrides, as given to ``python -m verl.trainer.main_ppo``.
@@ -65,7 +68,7 @@ def compose_config(
         tried.append(list(remaining))
         try:
             config = _compose(folder, config_name, remaining)
-        except (HydraException, OmegaConfBaseException) as error:
+        except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: a section set to a number
             position, check, replacement = _explain(str(error), folder, config_name, remaining)
             checks.append(check)
             if position is None:
@@ -75,7 +78,7 @@ def compose_config(
             break
     else:
         return None, checks
-    checks += _unset(config)
+    checks += _mend_values(config, lambda: _compose(folder, config_name, _groups(remaining)))
     if not checks:
         source = folder / (config_name or CONFIG_NAME)
         checks.append(ok(NAME, f"{source} with {len(overrides)} overrides"))
@@ -85,6 +88,17 @@ def compose_config(
 def _compose(folder: Path, config_name: str | None, overrides: list[str]) -> DictConfig:
     with initialize_config_dir(str(folder), version_base=None):
         return compose((config_name or CONFIG_NAME).removesuffix(".yaml"), overrides)
+
+
+@functools.cache
+def verl_config(engine: str | None = None) -> DictConfig:
+    """verl's own config with nothing set, for one of its engines. Shared between callers: not to be changed."""
+    return _compose(config_folder(None), None, [] if engine is None else [f"model_engine={engine}"])
+
+
+def _groups(overrides: list[str]) -> list[str]:
+    """The overrides that choose parts of the config, such as ``model_engine=megatron``."""
+    return [item for item in overrides if "." not in _key(item)]
 
 
 def _explain(
@@ -125,13 +139,50 @@ def _nearest(key: str, config: DictConfig) -> str | None:
     return f"{parent}.{near[0]}" if near and parent else (near[0] if near else None)
 
 
-def _unset(config: DictConfig) -> list[Check]:
-    """Values that verl leaves to the user (``???``), and interpolations that lead nowhere."""
-    # Other sections (a reward model, distillation) may be unset, and are then not used.
-    missing = [key for key in sorted(OmegaConf.missing_keys(config)) if key.startswith(_USED)]
-    checks = [failed(NAME, f"{key} has no value.", f"{key}=...") for key in missing]
+def _mend_values(config: DictConfig, default: Callable[[], DictConfig]) -> list[Check]:
+    """Find values that are left to the user (``???``), and interpolations that lead nowhere.
+
+    Each is replaced by its value in ``default()``, which is the config without the user's overrides, or taken out, so
+    that what follows has a config that can be read. Where verl itself leaves it to the user, it stays as it is.
+    """
+    values = leaves.written(config)
+    missing = [path for path, value in values.items() if value == "???" and leaves.dotted(path).startswith(USED)]
+    texts = {path: f"{leaves.dotted(path)} has no value." for path in missing}
+    broken = {path: error for path in values if (error := _unresolved(config, path, bool(missing))) is not None}
+    if not missing and not broken:
+        return []
+    defaults = OmegaConf.to_container(default())
+    # A value of verl's that refers to a broken one is broken too, and comes right with it.
+    for path in [path for path in broken if values[path] != leaves.at(defaults, path)] or list(broken):
+        texts[path] = f"{leaves.dotted(path)}={values[path]} leads nowhere: {broken[path]}."
+    for path in texts:
+        parent, known = leaves.parent_of(config, path), leaves.at(defaults, path)
+        if known is leaves.NOTHING:
+            with open_dict(config):
+                del parent[path[-1]]
+        elif known != values[path]:
+            parent[path[-1]] = known
+        elif path in broken:
+            parent[path[-1]] = None
+    plus = {path: "+" if leaves.at(defaults, path) is leaves.NOTHING else "" for path in texts}
+    return [failed(NAME, text, f"{plus[path]}{leaves.dotted(path)}=...") for path, text in texts.items()]
+
+
+def _unresolved(config: DictConfig, path: leaves.Path, missing_are_known: bool) -> str | None:
+    """Why an interpolation cannot be resolved; None if it can, or if the value is none."""
+    parent = leaves.parent_of(config, path)
+    if not path or not OmegaConf.is_interpolation(parent, path[-1]):
+        return None
     try:
-        OmegaConf.to_container(config, resolve=True)
+        value = parent[path[-1]]
+        if OmegaConf.is_config(value):
+            OmegaConf.to_container(value, resolve=True)
+    except InterpolationToMissingValueError as error:
+        return None if missing_are_known else _first_line(error)
     except OmegaConfBaseException as error:
-        checks.append(failed(NAME, str(error).strip()))
-    return checks
+        return _first_line(error)
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

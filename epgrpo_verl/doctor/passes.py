@@ -38,15 +38,24 @@ class _Workers:
         def call(*args: Any, **kwargs: Any) -> None:
             if "log_prob" in name:
                 self.called = name
-                self.request = dict(args[0].extra_info)
+                batch = args[0]
+                self.request = dict(batch.extra_info) if isinstance(batch, _Batch) else _non_tensors(batch)
                 raise _HandedOver
 
         return call
 
 
+def _non_tensors(batch: Any) -> dict[str, Any]:
+    """The settings that V0 puts beside the tensors of a TensorDict."""
+    from verl.utils import tensordict_utils
+
+    names = ("temperature", "calculate_entropy")
+    return {name: tensordict_utils.get(batch, name) for name in names if name in batch.keys()}
+
+
 @dataclass
 class _Batch:
-    """As much of a batch's description as verl's methods touch before they hand it over."""
+    """As much of a batch's description as verl's V1 methods touch before they hand it over."""
 
     extra_info: dict[str, Any] = field(default_factory=dict)
 
@@ -56,11 +65,22 @@ class _Batch:
         raise _HandedOver
 
 
+def _v0_batch(config: DictConfig) -> Any:
+    """One prompt of one token with a response of one token, as V0's training loop has it before the two passes."""
+    import torch
+    from verl import DataProto
+
+    names = ("prompts", "responses", "response_mask")
+    tensors = {name: torch.ones(1, 1, dtype=torch.long) for name in names}
+    tensors |= {name: torch.ones(1, 2, dtype=torch.long) for name in ("input_ids", "attention_mask", "position_ids")}
+    return DataProto.from_single_dict(tensors, meta_info={"temperature": preflight.select(config, TEMPERATURE)})
+
+
 def requested(config: DictConfig, method: str) -> _Workers:
-    """Run a method of the V1 trainer that the config selects, up to the call of its workers.
+    """Run a method of the trainer that the config selects, up to the call of its workers.
 
     Args:
-        config: A whole verl config with ``trainer.use_v1=True``.
+        config: A whole verl config.
         method: ``"_compute_old_log_prob"`` or ``"_compute_ref_log_prob"``.
 
     Returns:
@@ -69,9 +89,11 @@ def requested(config: DictConfig, method: str) -> _Workers:
     Raises:
         Exception: Whatever the method raises when verl has changed, or has no such trainer mode.
     """
+    from verl.trainer.ppo.ray_trainer import RayPPOTrainer
     from verl.trainer.ppo.v1 import get_trainer_cls
 
-    cls = get_trainer_cls(config.trainer.v1.trainer_mode)
+    v1 = preflight.select(config, "trainer.use_v1", True)
+    cls = get_trainer_cls(config.trainer.v1.trainer_mode) if v1 else RayPPOTrainer
     trainer, workers = cls.__new__(cls), _Workers()
     trainer.__dict__.update(
         config=config,
@@ -81,7 +103,7 @@ def requested(config: DictConfig, method: str) -> _Workers:
         local_trigger_step=0,
     )
     try:
-        getattr(cls, method)(trainer, _Batch(), {})
+        getattr(cls, method)(trainer, *((_Batch(), {}) if v1 else (_v0_batch(config),)))
     except _HandedOver:
         pass
     return workers
@@ -101,10 +123,6 @@ def ref_in_actor(config: DictConfig) -> bool:
 
 def pass_checks(config: DictConfig) -> list[Check]:
     """Entropy, reference and temperature of a config that the rules have passed."""
-    if not preflight.select(config, "trainer.use_v1", True):
-        temperature = preflight.select(config, TEMPERATURE)
-        checks = [ok("entropy", "computed with the old log-probs; the V0 trainer's hook keeps it")]
-        return [*checks, _reference_check(config, None), _temperature_check(temperature, temperature)]
     try:
         actor = requested(config, "_compute_old_log_prob")
         reference = requested(config, "_compute_ref_log_prob")
@@ -136,7 +154,7 @@ def _entropy_check(actor: _Workers) -> Check:
     return ok("entropy", "computed with the old log-probs (calculate_entropy=True)")
 
 
-def _reference_check(config: DictConfig, reference: _Workers | None) -> Check:
+def _reference_check(config: DictConfig, reference: _Workers) -> Check:
     import verl.trainer.main_ppo as main_ppo
 
     name = "reference policy"
@@ -146,7 +164,7 @@ def _reference_check(config: DictConfig, reference: _Workers | None) -> Check:
         return ok(name, "not needed: the progress term is off")
     if not main_ppo.need_reference_policy(config):
         return failed(name, "verl would not compute ref_log_prob, which the progress term needs.", *REFERENCE_ON)
-    if reference is not None and reference.called is None:
+    if reference.called is None:
         return failed(name, "verl's trainer does not call its reference policy.", *REFERENCE_ON)
     where = "the actor with its LoRA adapter off" if ref_in_actor(config) else "a model of its own"
     kl = preflight.select(config, "actor_rollout_ref.actor.use_kl_loss", False)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.markup import escape
@@ -65,13 +65,19 @@ def apply(config: DictConfig, lines: Iterable[str]) -> None:
 
     Args:
         config: A whole verl config.
-        lines: Overrides of the form ``key=value``; anything else raises ``ValueError``.
+        lines: Overrides of the form ``key=value``; anything else raises ``HydraException``.
     """
-    for line in lines:
-        key, equals, value = line.lstrip("+").partition("=")
-        if not equals:
-            raise ValueError(f"{line!r} is no override of the form key=value")
-        OmegaConf.update(config, key, yaml.safe_load(value), force_add=True)
+    for override in OverridesParser.create().parse_overrides(list(lines)):
+        OmegaConf.update(config, override.key_or_group, override.value(), force_add=True)
+
+
+def as_number(text: str) -> int | float | None:
+    """The number that a text stands for, whole if it is; None if it stands for none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else number
 
 
 def worst(checks: Sequence[Check]) -> Status:

@@ -131,6 +131,24 @@ def test_the_temperatures_in_use_are_shown():
     assert message.startswith("actor 0.6, reference 0.6")
 
 
+def test_the_v0_trainer_is_asked_for_temperature_and_entropy(monkeypatch):
+    from verl.trainer.ppo.ray_trainer import RayPPOTrainer
+
+    report = doctor_on("trainer.use_v1=False", f"{ROLLOUT}.temperature=0.6")
+    assert report.one("temperature").message.startswith("actor 0.6, reference 0.6")
+    assert report.one("entropy").status is Status.OK
+    original = RayPPOTrainer._compute_ref_log_prob
+
+    def at_another_temperature(trainer, batch):
+        batch.meta_info["temperature"] = 1.0
+        return original(trainer, batch)
+
+    monkeypatch.setattr(RayPPOTrainer, "_compute_ref_log_prob", at_another_temperature)
+    check = doctor_on("trainer.use_v1=False", f"{ROLLOUT}.temperature=0.6").one("temperature")
+    assert check.status is Status.FAILED
+    assert "actor 0.6, reference 1.0" in check.message
+
+
 @pytest.mark.parametrize(("rank", "served"), [(32, 32), (4, 8)])
 def test_the_rank_that_vllm_serves_is_shown(vllm_source, rank, served):
     check = doctor_on(f"{MODEL}.lora_rank={rank}").one("LoRA")
