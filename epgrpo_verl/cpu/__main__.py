@@ -34,12 +34,12 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"unknown arguments: {shlex.join(rest)}")
     try:
         base = overrides(args.rollout, args.processes, args.trainer_mode)
+        variables = environment(args.rollout, args.threads)
     except ValueError as error:
         parser.error(str(error))
     if args.command == "overrides":
         print("\n".join(base))
         return 0
-    variables = environment(args.rollout, args.threads)
     if args.command == "env":
         print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
         return 0

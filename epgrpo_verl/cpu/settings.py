@@ -98,7 +98,12 @@ def environment(rollout: str = "hf", threads: int | None = None) -> dict[str, st
 
     Returns:
         Variables to add to ``os.environ``.
+
+    Raises:
+        ValueError: ``threads`` is below 1.
     """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads={threads} must be at least 1")
     variables = {
         "VERL_PLATFORM": "cpu",
         "OMP_NUM_THREADS": "1",

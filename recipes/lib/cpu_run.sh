@@ -7,7 +7,7 @@
 # epgrpo_verl.quickstart) and ROLLOUT_ARGS (overrides of its own). Then it sources this file.
 # What can be set from the environment, beside the knobs of the recipe:
 #
-#   ADV=ep_grpo          ADV=grpo runs the baseline
+#   ADV=ep_grpo          ADV=grpo runs the baseline; any estimator of verl's that needs no critic
 #   ROLLOUT=hf           transformers' generate(); ROLLOUT=vllm uses vLLM's CPU build (x86-64, about 2 GB more)
 #   STEPS= SEED=         length of the run; seed of model, data, their order, and rollouts
 #   OUT=                 folder of the run; default runs/<recipe>-<what differs>
@@ -23,6 +23,9 @@
 # shellcheck source-path=SCRIPTDIR source=../../scripts/environment.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/environment.sh"
 
+# Those of verl 0.9.1. To use another, leave ADV alone and put algorithm.adv_estimator=NAME on the command line.
+VERL_ESTIMATORS="grpo gdpo gpg grpo_passk grpo_vectorized opo optimal_token_baseline reinforce_plus_plus \
+reinforce_plus_plus_baseline remax rloo rloo_vectorized tir_optimal_token_baseline"
 ADV=${ADV:-ep_grpo}
 ROLLOUT=${ROLLOUT:-hf}
 RESUME=${RESUME:-0}
@@ -38,12 +41,21 @@ case $ROLLOUT in
         exit 2
         ;;
 esac
-for knob in STEPS SEED SAVE_FREQ THREADS; do
-    if ! [[ ${!knob} =~ ^[0-9]+$ ]]; then
-        echo "$knob=${!knob} is not a whole number" >&2
-        exit 2
-    fi
+refuse() {
+    echo "$1=${!1} $2" >&2
+    exit 2
+}
+for knob in STEPS TRAIN_BATCH_SIZE ROLLOUT_N MAX_RESPONSE_LENGTH THREADS; do
+    [[ ${!knob} =~ ^[1-9][0-9]*$ ]] || refuse "$knob" "is not a whole number of at least 1, without leading zeros"
 done
+# Hydra reads 007 as a text.
+[[ $SEED =~ ^(0|[1-9][0-9]*)$ ]] || refuse SEED "is not a whole number of at least 0, without leading zeros"
+[[ $SAVE_FREQ =~ ^(-1|0|[1-9][0-9]*)$ ]] || refuse SAVE_FREQ "is no whole number without leading zeros; -1 and 0 are never"
+number='([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?'
+[[ $LR =~ ^$number$ ]] || refuse LR "is not a number of at least 0, such as 1e-5"
+if [ -n "${TEMPERATURE+set}" ]; then
+    [[ $TEMPERATURE =~ ^$number$ && $TEMPERATURE =~ ^[0.]*[1-9] ]] || refuse TEMPERATURE "is not a number above 0"
+fi
 for knob in RESUME DRY_RUN; do
     case ${!knob:-0} in
         0 | 1) ;;
@@ -53,9 +65,9 @@ for knob in RESUME DRY_RUN; do
             ;;
     esac
 done
-if ! [[ $ADV =~ ^[a-z0-9_]+$ ]]; then
-    echo "ADV=$ADV is not the name of an advantage estimator, such as ep_grpo or grpo" >&2
-    exit 2
+# verl finds an unknown estimator only after it has generated a whole batch.
+if ! [[ $ADV =~ ^[a-z0-9_]+$ && " ep_grpo $VERL_ESTIMATORS " == *" $ADV "* ]]; then
+    refuse ADV "is neither ep_grpo nor one of verl's advantage estimators without a critic: $VERL_ESTIMATORS"
 fi
 for override in "$@"; do
     if [[ $override != *=* && $override != \~* ]]; then
@@ -63,6 +75,16 @@ for override in "$@"; do
         exit 2
     fi
 done
+
+# verl splits the responses of a batch into micro-batches of one size: the largest that divides them, up to the recipe's.
+largest_divisor() {
+    local divisor=$2
+    while ((TRAIN_BATCH_SIZE * ROLLOUT_N % divisor)); do ((divisor -= 1)); done
+    printf -v "$1" %d "$divisor"
+}
+largest_divisor MICRO_BATCH_SIZE "$MICRO_BATCH_SIZE"
+largest_divisor LOG_PROB_MICRO_BATCH_SIZE "$LOG_PROB_MICRO_BATCH_SIZE"
+MAX_MODEL_LEN=${MAX_MODEL_LEN:-$((MAX_PROMPT_LENGTH + MAX_RESPONSE_LENGTH))}
 
 PREPARE=(-m epgrpo_verl.quickstart "${PREPARE[@]}" --out "$DATA_DIR" --seed "$SEED")
 DATA=(

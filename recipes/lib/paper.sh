@@ -9,7 +9,9 @@
 # A recipe sets what differs in variables and sources this file. Everything below can be set from the environment, and
 # Hydra overrides on the command line come last, so they win.
 #
-#   DRY_RUN=1          print the composed verl config and a memory plan, then exit; needs no GPU and no model
+#   DRY_RUN=1          check the config as epgrpo doctor does, print it and a memory plan, then exit; needs no GPU and
+#                      no model
+#   SKIP_CHECK=1       train without that check, which otherwise comes first and ends the script if something failed
 #   PRINT_OVERRIDES=1  print the overrides, one per line, then exit; needs neither verl nor Python
 #
 # Out of memory?   PPO_MAX_TOKEN_LEN_PER_GPU=8192 halves activations and logits (at least prompt + response length),
@@ -100,7 +102,7 @@ MODEL=(
     actor_rollout_ref.model.use_remove_padding=True
     actor_rollout_ref.model.enable_gradient_checkpointing=True
 )
-# Without chunking, verl computes the entropy in the logits' bfloat16; with it in float32, and in less memory.
+# Without chunking, the entropy holds float32 copies of a whole micro-batch of logits at once.
 ACTOR=(
     actor_rollout_ref.actor.optim.lr="$LR"
     actor_rollout_ref.actor.ppo_mini_batch_size="$PPO_MINI_BATCH_SIZE"
@@ -191,6 +193,10 @@ for name in skywork $VAL_SETS; do
         exit 2
     fi
 done
+# verl finds an unknown estimator only after it has loaded the model and generated a whole batch.
+if [ "${SKIP_CHECK:-0}" != 1 ]; then
+    "$PYTHON" "$HERE/dry_run.py" --check-only -- "${OVERRIDES[@]}"
+fi
 mkdir -p "$OUT_DIR"
 # verl empties the file at every start: each start of a run gets one of its own.
 shopt -s nullglob

@@ -51,6 +51,15 @@ def test_environment_keeps_what_is_set(monkeypatch):
     assert "VLLM_CPU_KVCACHE_SPACE" not in environment("hf")
 
 
+@pytest.mark.parametrize("threads", ["0", "-3"])
+@pytest.mark.parametrize("command", ["env", "overrides", "train"])
+def test_too_few_threads_are_refused(command, threads, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([command, f"--threads={threads}"])
+    assert ended.value.code == 2
+    assert f"threads={threads} must be at least 1" in capsys.readouterr().err
+
+
 def test_threads_that_are_asked_for_win_over_the_environment(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert environment(threads=2)["OMP_NUM_THREADS"] == "2"

@@ -80,7 +80,20 @@ def test_difficulty_reaches_the_data():
     [
         ({"ROLLOUT": "sglang"}, (), "ROLLOUT=sglang"),
         ({"STEPS": "many"}, (), "STEPS=many"),
+        ({"STEPS": "0"}, (), "STEPS=0"),
         ({"SEED": "-1"}, (), "SEED=-1"),
+        ({"SEED": "007"}, (), "SEED=007"),
+        ({"LR": "fast"}, (), "LR=fast"),
+        ({"LR": "-1e-5"}, (), "LR=-1e-5"),
+        ({"TRAIN_BATCH_SIZE": "abc"}, (), "TRAIN_BATCH_SIZE=abc"),
+        ({"TRAIN_BATCH_SIZE": "0"}, (), "TRAIN_BATCH_SIZE=0"),
+        ({"ROLLOUT_N": "0"}, (), "ROLLOUT_N=0"),
+        ({"THREADS": "0"}, (), "THREADS=0"),
+        ({"THREADS": "4,2"}, (), "THREADS=4,2"),
+        ({"SAVE_FREQ": "often"}, (), "SAVE_FREQ=often"),
+        ({"ADV": "nonsense"}, (), "ADV=nonsense is neither ep_grpo nor"),
+        ({"ADV": "grpo gdpo"}, (), "ADV=grpo gdpo"),
+        ({"ADV": "gae"}, (), "without a critic"),
         ({}, ("lr",), "'lr'"),
     ],
 )
@@ -88,6 +101,42 @@ def test_a_knob_that_cannot_work_is_named(recipe, knobs, arguments, named):
     done = call(recipe, *arguments, **knobs)
     assert done.returncode == 2
     assert named in done.stderr
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [{"LR": "1e-5"}, {"LR": ".5"}, {"LR": "0"}, {"SEED": "0"}, {"SAVE_FREQ": "-1"}, {"ADV": "reinforce_plus_plus"}],
+)
+def test_a_knob_that_works_is_not_refused(knobs):
+    _, train = commands("run_cpu_quickstart.sh", **knobs)
+    assert any(word.endswith(f"={next(iter(knobs.values()))}") for word in train)
+
+
+@pytest.mark.parametrize(
+    ("knob", "value"),
+    [("TEMPERATURE", "0"), ("TEMPERATURE", "0e5"), ("TEMPERATURE", "warm"), ("MAX_RESPONSE_LENGTH", "abc")],
+)
+def test_a_knob_of_one_recipe_is_named(knob, value):
+    done = call("run_cpu_smollm2_135m.sh", **{knob: value})
+    assert done.returncode == 2
+    assert f"{knob}={value} is not" in done.stderr
+
+
+def test_the_estimators_are_those_of_verl():
+    from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
+
+    refusal = call("run_cpu_quickstart.sh", ADV="nonsense").stderr
+    assert set(refusal.rpartition(":")[2].split()) == {str(name) for name in ADV_ESTIMATOR_REGISTRY} - {
+        "ep_grpo",
+        "gae",
+    }
+
+
+@pytest.mark.parametrize(("prompts", "size"), [("8", "64"), ("4", "32"), ("7", "56"), ("9", "36"), ("16", "64")])
+def test_micro_batches_divide_the_responses(prompts, size):
+    _, train = commands("run_cpu_quickstart.sh", TRAIN_BATCH_SIZE=prompts)
+    assert f"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={size}" in train
+    assert f"actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu={size}" in train
 
 
 def test_an_unknown_difficulty_is_named():

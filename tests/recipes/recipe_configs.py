@@ -46,9 +46,11 @@ def overrides(name: str, *arguments: str, **environment: str) -> list[str]:
 @functools.cache
 def composed(name: str, *arguments: str) -> DictConfig:
     """verl's own config, composed from a recipe's overrides. Shared between tests: not to be changed."""
-    from dry_run import compose_config
+    from epgrpo_verl.doctor.compose import compose_config
 
-    return compose_config(overrides(name, *arguments))
+    config, checks = compose_config(overrides(name, *arguments))
+    assert config is not None, checks
+    return config
 
 
 @functools.cache

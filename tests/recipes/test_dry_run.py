@@ -104,3 +104,49 @@ def test_the_dry_run_refuses_what_verl_refuses(capsys):
     assert "bypass_mode=False" in capsys.readouterr().err
     assert main(["--", *overrides("qwen2.5_3b_epgrpo", "actor_rollout_ref.actor.loss_agg_mode=mean")]) == 1
     assert "loss_agg_mode" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("knobs", "named"),
+    [
+        (
+            {"ADV_ESTIMATOR": "epgrpo", "TRAIN_BATCH_SIZE": "0", "LR": "fast"},
+            ("set ADV_ESTIMATOR=ep_grpo", "set TRAIN_BATCH_SIZE=1", "set LR=1e-06", "no such estimator"),
+        ),
+        ({"STEPS": "abc", "LORA_RANK": "-3", "SEED": "007"}, ("set STEPS=1", "set LORA_RANK=0", "set SEED=7")),
+        ({"PPO_MAX_TOKEN_LEN_PER_GPU": "100"}, ("set PPO_MAX_TOKEN_LEN_PER_GPU=4096",)),
+        ({"NGPUS_PER_NODE": "0"}, ("set NGPUS_PER_NODE=1",)),
+        ({"TEMPERATURE": "0"}, ("set TEMPERATURE=1.0",)),
+        ({"TRAIN_BATCH_SIZE": "8 9"}, ("set TRAIN_BATCH_SIZE=1 ",)),
+    ],
+)
+def test_the_dry_run_names_the_variable_to_change(capsys, knobs, named):
+    from dry_run import main
+
+    lines = overrides("qwen2.5_3b_epgrpo", **knobs)
+    assert main(["--", *lines]) == 1
+    printed = capsys.readouterr()
+    assert not printed.out
+    for text in named:
+        assert text in printed.err
+
+
+def test_a_key_of_the_command_line_is_not_blamed_on_a_variable(capsys):
+    from dry_run import main
+
+    assert main(["--", *overrides("qwen2.5_3b_epgrpo", "trainer.total_training_steps=0")]) == 1
+    assert "    set trainer.total_training_steps=1\n" in capsys.readouterr().err
+
+
+def test_the_check_of_a_launch_prints_nothing_if_all_is_well(capsys):
+    from dry_run import main
+
+    assert main(["--check-only", "--", *overrides("qwen2.5_3b_grpo", "actor_rollout_ref.rollout.name=hf")]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_every_plain_line_of_the_recipes_has_its_variable():
+    from dry_run import knobs
+
+    assert len(knobs()) > 30
+    assert knobs()["actor_rollout_ref.actor.optim.lr"] == "LR"
