@@ -20,7 +20,7 @@ from epgrpo_verl.doctor.command import examine_config
 from epgrpo_verl.doctor.compose import compose_config
 from epgrpo_verl.doctor.report import Check, Status
 
-_KNOB = re.compile(r'^\s*([\w.]+)="\$(\w+)"$', re.MULTILINE)
+_KNOB = re.compile(r'(?<=[\s(])(\w+(?:\.\w+)+)="\$(\w+)"\)?$', re.MULTILINE)
 
 
 def knobs() -> dict[str, str]:
