@@ -51,14 +51,18 @@ LEAST = {
 LEARNING_RATE = f"{_ACTOR}.optim.lr"
 GPU_SHARE = f"{_ROLLOUT}.gpu_memory_utilization"
 
+ALSO_TEXT = ("algorithm.rollout_correction.rollout_is_threshold",)
+"""Numbers in verl's own config where verl reads a text too."""
+
 
 def value_checks(config: DictConfig) -> list[Check]:
     """All values that verl cannot work with. Each is replaced by the one that its check proposes, or by verl's own."""
     checks = []
-    default = verl_config("megatron" if config.actor_rollout_ref.actor.get("strategy") == "megatron" else None)
+    strategy = _value_at(config, ("actor_rollout_ref", "actor", "strategy"))
+    default = verl_config("megatron" if strategy == "megatron" else None)
     for path in leaves.written(config):
         key, parent = leaves.dotted(path), leaves.parent_of(config, path)
-        if not key.startswith(USED) or key in COUNTS or OmegaConf.is_missing(parent, path[-1]):
+        if not key.startswith(USED) or key in (*COUNTS, *ALSO_TEXT) or OmegaConf.is_missing(parent, path[-1]):
             continue
         value, expected = parent[path[-1]], _value_at(default, path)
         if isinstance(expected, DictConfig):

@@ -108,6 +108,7 @@ def test_a_value_in_the_place_of_a_section_is_named():
         f"{ROLLOUT}.seed=null",
         "trainer.val_before_train=0",
         "trainer.logger=[console,file]",
+        "algorithm.rollout_correction.rollout_is_threshold='0.5_2.0'",
     ],
 )
 def test_what_verl_can_use_passes(change):
