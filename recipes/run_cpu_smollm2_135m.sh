@@ -10,7 +10,7 @@ STEPS=${STEPS:-10}
 SEED=${SEED:-0}
 SAVE_FREQ=${SAVE_FREQ:-10}
 THREADS=${THREADS:-2}
-TRAIN_BATCH_SIZE=${TRAIN_BATCH_SIZE:-4}
+TRAIN_BATCH_SIZE=${TRAIN_BATCH_SIZE:-2}
 ROLLOUT_N=${ROLLOUT_N:-8}
 LR=${LR:-1e-5}
 # At temperature 1 so small a model, stored in 4 bits, solves next to nothing.
