@@ -20,7 +20,7 @@ from .sampling import RowLimits, SamplingParams, row_seed
 
 logger = logging.getLogger(__name__)
 
-GATHER_S = 0.02
+GATHER_S = 0.1
 """Seconds without a new request after which a batch is closed."""
 
 
