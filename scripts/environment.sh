@@ -95,6 +95,9 @@ make_environment() {
     if [[ -f $folder/.stamp && $(<"$folder/.stamp") == "$stamp" ]]; then
         return
     fi
+    if [[ -d $folder && -n $(ls -A "$folder") && ! -f $folder/pyvenv.cfg ]]; then
+        _fail "$folder has files in it and is no virtual environment: set ENV_DIR to another folder" || return 1
+    fi
     echo "Making the virtual environment $folder with $("$base" -V) (once; a few minutes and up to 4 GB)"
     "$base" -m venv --clear "$folder"
     : >"$ENV_LOG"

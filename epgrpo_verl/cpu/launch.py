@@ -164,7 +164,8 @@ class Run:
         self._dead += self._watch.look(tree)
 
     def _tell_dead(self) -> None:
-        for what in self._dead:
+        # Ray's daemons go down with the trainer: they are told of only if nothing else died.
+        for what in [name for name in self._dead if not name.startswith("Ray's ")] or self._dead:
             if what not in self._told:
                 self._told.add(what)
                 _say(f"a worker of the run died: {what}")

@@ -8,6 +8,8 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
+from epgrpo_verl.quickstart.folder import ForeignFolderError
 from epgrpo_verl.quickstart.task import DIFFICULTIES
 
 Level = Enum("Level", {name: name for name in DIFFICULTIES}, type=str)
@@ -48,6 +51,16 @@ def _out(text: str) -> None:
     console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turns what the user can mend into a line and the exit code 2."""
+    try:
+        yield
+    except (ForeignFolderError, OSError) as error:
+        console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+        raise typer.Exit(2) from None
+
+
 @app.command()
 def prepare(
     out: Annotated[Path, typer.Option(help="Folder that gets model/, train.parquet and test.parquet.")],
@@ -65,7 +78,7 @@ def prepare(
 
     warm = WarmUp(seed=seed)
     started = time.monotonic()
-    with Progress(console=console, transient=True) as progress:
+    with _refusals(), Progress(console=console, transient=True) as progress:
         task = progress.add_task("warming the model up", total=warm.total_steps)
         made = make(
             out, DIFFICULTIES[difficulty.value], warm, on_step=lambda step, loss: progress.update(task, completed=step)
@@ -86,12 +99,8 @@ def smollm2(
     from epgrpo_verl.quickstart.smollm2 import prepare as make
 
     started = time.monotonic()
-    with console.status("converting SmolLM2-135M-Instruct (once)"):
-        try:
-            made = make(out, seed)
-        except FileNotFoundError as error:
-            console.print(f"[red]error:[/red] {error}", soft_wrap=True)
-            raise typer.Exit(2) from None
+    with _refusals(), console.status("converting SmolLM2-135M-Instruct (once)"):
+        made = make(out, seed)
     _out(f"model and data: {out} ({f'made in {time.monotonic() - started:.0f} s' if made else 'already there'})")
 
 
@@ -112,7 +121,9 @@ def train(
     from epgrpo_verl.quickstart.training import last_words, run_training
 
     out = out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
+    with _refusals():
+        out.mkdir(parents=True, exist_ok=True)
+        (out / LOG_FILE).open("ab").close()
     checkpoints, log = out / "checkpoints", out / LOG_FILE
     if resume:
         if not (checkpoints / "latest_checkpointed_iteration.txt").is_file():

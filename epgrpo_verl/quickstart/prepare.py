@@ -16,11 +16,11 @@ from typing import Any
 import pandas as pd
 import torch
 
+from epgrpo_verl.quickstart import folder
 from epgrpo_verl.quickstart.model import WarmUp, build_model, build_tokenizer, warm_up
 from epgrpo_verl.quickstart.task import Difficulty, format_prompt, sample_terms, solve
 
 DATA_SOURCE = "chained_sums"
-SETTINGS_FILE = "settings.json"
 
 # Counted up when the code changes what the same settings produce.
 FORMAT = 3
@@ -81,15 +81,16 @@ def prepare(
 
     Returns:
         False where the folder already holds the result of the same settings, so that nothing was done.
+
+    Raises:
+        ForeignFolderError: The folder has other files in it.
     """
     warm = warm or WarmUp()
     settings = settings_of(difficulty, warm, num_train, num_test)
-    settings_file = out / SETTINGS_FILE
-    if settings_file.is_file() and json.loads(settings_file.read_text()) == settings:
+    if folder.read_settings(out) == settings:
         return False
-    settings_file.unlink(missing_ok=True)
+    folder.begin(out)
     shutil.rmtree(out / "model", ignore_errors=True)
-    out.mkdir(parents=True, exist_ok=True)
 
     tokenizer = build_tokenizer()
     model = build_model(tokenizer, warm)
@@ -103,6 +104,5 @@ def prepare(
     tokenizer.save_pretrained(out / "model")
     make_rows(difficulty, num_train, "train", warm.seed).to_parquet(out / "train.parquet")
     make_rows(difficulty, num_test, "test", warm.seed).to_parquet(out / "test.parquet")
-    # Written last: its presence says that the rest is whole.
-    settings_file.write_text(json.dumps(settings, indent=2) + "\n")
+    folder.finish(out, settings)
     return True

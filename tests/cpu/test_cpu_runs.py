@@ -131,6 +131,7 @@ def test_a_killed_rollout_server_ends_the_run(launched):
     # Who notices first is a matter of when: the trainer at its next weight update or batch, or the launcher.
     told = "the rollout server hf_server_0 is dead", "a worker of the run died: actor HFServer 'hf_server_0'"
     assert any(text in run.text() for text in told), run.text()[-4000:]
+    assert "died: Ray's" not in run.text()  # its daemons go down with the trainer
 
 
 def test_a_trainer_that_would_wait_for_a_dead_worker_for_ever_is_ended(launched):

@@ -169,3 +169,12 @@ def test_the_scripts_are_clean():
         ["shellcheck", "-x", *map(str, scripts)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_folder_that_is_no_environment_is_left_alone(recipe, tmp_path):
+    (tmp_path / "notes.txt").write_text("precious")
+    done = call(recipe, DRY_RUN="0", ENV_DIR=str(tmp_path))
+    assert done.returncode != 0
+    assert f"{tmp_path} has files in it and is no virtual environment: set ENV_DIR" in done.stderr
+    assert (tmp_path / "notes.txt").read_text() == "precious"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Tokenizer
 
+from epgrpo_verl.quickstart.folder import ForeignFolderError
 from epgrpo_verl.quickstart.model import CHAT_TEMPLATE, WarmUp, build_tokenizer, encode_prompts
 from epgrpo_verl.quickstart.prepare import make_rows, prepare, settings_of
 from epgrpo_verl.quickstart.task import DIFFICULTIES, solve
@@ -88,6 +90,24 @@ def test_an_interrupted_preparation_is_done_again(folder, tmp_path):
     with pytest.raises(Interrupted):
         prepare(tmp_path, EASY, SHORT, on_step=interrupt)
     assert prepare(tmp_path, EASY, SHORT, num_train=32, num_test=8)
+
+
+@pytest.mark.parametrize("file", ["train.parquet", "model/model.safetensors", "settings.json"])
+def test_a_folder_that_lost_a_file_is_made_again(folder, tmp_path, file):
+    again = tmp_path / "data"
+    shutil.copytree(folder, again)
+    assert not prepare(again, EASY, SHORT, num_train=32, num_test=8)
+    (again / file).write_bytes(b"")
+    assert prepare(again, EASY, SHORT, num_train=32, num_test=8)
+    assert (again / file).stat().st_size > 0
+
+
+def test_files_that_no_recipe_made_are_left_alone(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.safetensors").write_text("precious")
+    with pytest.raises(ForeignFolderError, match="set DATA_DIR to another folder"):
+        prepare(tmp_path, EASY, SHORT, num_train=32, num_test=8)
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "mine.safetensors"]
 
 
 def test_the_warm_up_gives_the_same_weights_for_the_same_seed(folder, tmp_path):
