@@ -28,7 +28,7 @@ from .steps import Step, as_records
 SAMPLES = "samples.jsonl"
 
 Bar = Callable[[str], AbstractContextManager[Callable[[int, int], Callable[[int], None]]]]
-"""Starts a progress bar of the given name; see `epgrpo_verl.evaluation.progress.progress_bar`."""
+"""Starts a progress bar of the given name; see `epgrpo_verl.evaluation.terminal.progress_bar`."""
 
 
 @dataclass(frozen=True)

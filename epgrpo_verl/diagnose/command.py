@@ -19,8 +19,8 @@ from epgrpo_verl.evaluation.backend import Engine, Sampling
 from epgrpo_verl.evaluation.errors import EvaluationError
 from epgrpo_verl.evaluation.model import open_model
 from epgrpo_verl.evaluation.problems import load_problems
-from epgrpo_verl.evaluation.progress import progress_bar
 from epgrpo_verl.evaluation.settings import versions
+from epgrpo_verl.evaluation.terminal import progress_bar
 
 from .collect import SAMPLES, Plan
 from .diagnosis import Diagnosis, ModelDiagnosis, diagnosis_json

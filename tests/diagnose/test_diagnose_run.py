@@ -11,7 +11,6 @@ from functools import partial
 import pytest
 import torch
 from diagnose_assets import GRADER, MAX_TOKENS, STEPS, diagnose, one_line
-from epgrpo_verl.evaluation.progress import progress_bar
 from rich.console import Console
 from transformers import AutoModelForCausalLM
 
@@ -25,6 +24,7 @@ from epgrpo_verl.evaluation.grader import load_grader
 from epgrpo_verl.evaluation.model import open_model
 from epgrpo_verl.evaluation.problems import load_problems
 from epgrpo_verl.evaluation.store import Store
+from epgrpo_verl.evaluation.terminal import progress_bar
 from epgrpo_verl.quickstart.task import find_steps
 
 
