@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 
 HEAVY = ("torch", "ray", "transformers", "tensordict", "datasets", "hydra", "peft", "fastapi", "transfer_queue")
@@ -40,6 +41,8 @@ class Done:
 def run(code: str, *, timeout: float = 300, **env: str) -> Done:
     """Run Python code as a script in a fresh process, with ``env`` added to the environment."""
     context = multiprocessing.get_context("forkserver")
+    if forkserver._forkserver._preload_modules != list(HEAVY):
+        forkserver._forkserver._stop()  # that of another test may have imported verl, and with it the plugin
     context.set_forkserver_preload(list(HEAVY))
     with tempfile.TemporaryDirectory() as folder:
         process = context.Process(target=_script, args=(code, env, folder))
