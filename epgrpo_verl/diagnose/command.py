@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +19,7 @@ from epgrpo_verl.evaluation.errors import EvaluationError
 from epgrpo_verl.evaluation.model import open_model
 from epgrpo_verl.evaluation.problems import load_problems
 from epgrpo_verl.evaluation.settings import versions
-from epgrpo_verl.evaluation.terminal import progress_bar
+from epgrpo_verl.evaluation.terminal import messages, progress_bar
 
 from .collect import SAMPLES, Plan
 from .diagnosis import Diagnosis, ModelDiagnosis, diagnosis_json
@@ -119,7 +118,7 @@ def diagnose_command(
       epgrpo diagnose --run hf=runs/cpu_quickstart-easy-ep_grpo-hf-seed0 --out runs/diagnosis_of_run
     """
     console = Console(stderr=True)
-    with _messages(console):
+    with messages(console, "epgrpo diagnose", "stopped; nothing goes on from here, start it again."):
         files = [path.expanduser() for path in (*(data or ()), *(more_data or ()))]
         if files and model is None:
             raise EvaluationError("--data needs --model: which model is to answer these problems?")
@@ -235,20 +234,3 @@ def _write(console: Console, diagnosis: Diagnosis, out: Path) -> None:
     if diagnosis.settings.get("model"):
         written.append(str(out / SAMPLES))
     console.print(f"written: {', '.join(written)}", markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _messages(console: Console) -> Iterator[None]:
-    """Turns errors that the user can mend into a message and the exit code 1, and Ctrl-C into 130."""
-    try:
-        yield
-    except EvaluationError as error:
-        text, code = str(error), 1
-    except OSError as error:  # a folder that cannot be written, a full disk
-        text, code = f"{type(error).__name__}: {error}", 1
-    except KeyboardInterrupt:
-        text, code = "stopped; nothing goes on from here, start it again.", 130
-    else:
-        return
-    console.print(f"epgrpo diagnose: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(code)

@@ -22,8 +22,12 @@ Advance = Callable[[int], None]
 
 
 @contextmanager
-def messages(console: Console, command: str) -> Iterator[None]:
-    """Turn errors that the user can mend into a message and the exit code 1, and Ctrl-C into 130."""
+def messages(
+    console: Console,
+    command: str,
+    stopped: str = "stopped. What is stored stays; the same command goes on from there.",
+) -> Iterator[None]:
+    """Turn errors that the user can mend into a message and the exit code 1, and Ctrl-C into ``stopped`` and 130."""
     try:
         yield
     except EvaluationError as error:
@@ -31,7 +35,7 @@ def messages(console: Console, command: str) -> Iterator[None]:
     except OSError as error:  # a folder that cannot be written, a full disk
         text, code = f"{type(error).__name__}: {error}", 1
     except KeyboardInterrupt:
-        text, code = "stopped. What is stored stays; the same command goes on from there.", 130
+        text, code = stopped, 130
     else:
         return
     console.print(f"{command}: {text}", style="red", markup=False, highlight=False, soft_wrap=True)
