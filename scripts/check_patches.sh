@@ -11,6 +11,8 @@
 # PYTHON is a Python with verl's dependencies and epgrpo_verl in it; default: python3. `git am` knows no fuzz: a line
 # of context that differs is a failure.
 set -euo pipefail
+# verl's own tests choose their platform themselves.
+unset VERL_PLATFORM EPGRPO_CPU
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 python=${PYTHON:-python3}
