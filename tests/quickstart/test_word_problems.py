@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from epgrpo_verl.quickstart.word_problems import compute_score, format_prompt, parse_answer, sample_problem
+from epgrpo_verl.quickstart.word_problems import compute_score, parse_answer, sample_problem
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,6 @@ def test_problems_are_the_same_for_the_same_seed_and_have_whole_answers():
     assert all(problem.answer >= 0 for problem in first)
     assert len({problem.question.split()[0] for problem in first}) > 5  # sums and several names
     for problem in first:
-        assert problem.question in format_prompt(problem)
         assert compute_score("word_problems", str(problem.answer), str(problem.answer))["acc"]
 
 
