@@ -15,4 +15,11 @@ export PATH=$bin:$PATH
 ruff check .
 ruff format --check .
 find recipes scripts .ci/run -type f \( -name '*.sh' -o -path .ci/run \) -exec shellcheck -x {} +
-exec "$ENV_PYTHON" -m pytest "$@"
+if (($#)); then
+    exec "$ENV_PYTHON" -m pytest "$@"
+fi
+# What starts Ray and verl's trainer has the machine to itself; the rest shares it.
+failed=0
+"$ENV_PYTHON" -m pytest -m "not slow and not nightly" -n logical --maxprocesses 4 --dist loadfile || failed=1
+"$ENV_PYTHON" -m pytest -m "slow and not nightly" --durations 30 || failed=1
+exit "$failed"
