@@ -41,8 +41,11 @@ def describe(values: Mapping[str, float]) -> str:
 
 
 def remaining(seconds: Sequence[float], left: int) -> str:
-    """Estimates the time for ``left`` more steps from the latest steps, as ``m:ss``."""
-    estimate = round(median(seconds[-10:]) * left)
+    """Estimates the time for ``left`` more steps from the latest steps, as ``m:ss``.
+
+    The first step counts only as long as there is no other: it also warms things up.
+    """
+    estimate = round(median((seconds[1:] or seconds)[-10:]) * left)
     return f"{estimate // 60}:{estimate % 60:02d} left"
 
 
