@@ -38,14 +38,14 @@ _step() {
     # Ctrl-C does not reach a background job of a script.
     trap 'kill "$pid" 2>/dev/null' EXIT
     while kill -0 "$pid" 2>/dev/null; do
-        if [[ -t 1 ]]; then printf '\r  %s ... %ds ' "$text" $((SECONDS - started)); fi
+        if [[ -t 1 ]]; then printf '\r  %s ... %ds\033[K' "$text" $((SECONDS - started)); fi
         sleep 1
     done
     local ok=0
     wait "$pid" || ok=1
     trap - EXIT
     if ((ok == 0)); then
-        if [[ -t 1 ]]; then printf '\r'; fi
+        if [[ -t 1 ]]; then printf '\r\033[K'; fi
         printf '  %s: %ds\n' "$text" $((SECONDS - started))
     else
         printf '\n'
