@@ -118,13 +118,13 @@ def train(
     Everything the training prints goes to train.log in the folder. Without --resume, metrics and checkpoints of a
     former run in the folder are removed.
     """
-    from epgrpo_verl.quickstart.training import last_words, run_training
+    from epgrpo_verl.quickstart.training import CHECKPOINTS, last_words, run_overrides, run_training
 
     out = out.resolve()
     with _refusals():
         out.mkdir(parents=True, exist_ok=True)
         (out / LOG_FILE).open("ab").close()
-    checkpoints, log = out / "checkpoints", out / LOG_FILE
+    checkpoints, log = out / CHECKPOINTS, out / LOG_FILE
     if resume:
         if not (checkpoints / "latest_checkpointed_iteration.txt").is_file():
             _out(f"nothing to resume in {checkpoints}: starting from step 1")
@@ -136,15 +136,7 @@ def train(
     metrics = out / f"metrics-{len(list(out.glob('metrics*.jsonl'))):03d}.jsonl"
     command = [sys.executable, "-m", "epgrpo_verl.cpu", "train", "--rollout", rollout.value, "--threads", str(threads)]
     command += ["--logs", str(out / "ray")]
-    command += [
-        f"trainer.total_training_steps={steps}",
-        "trainer.total_epochs=1000000",  # the number of steps ends the run
-        'trainer.logger=["console","file"]',
-        f"trainer.default_local_dir='{checkpoints}'",
-        f"hydra.run.dir='{out / 'hydra'}'",
-        f"trainer.resume_mode={'auto' if resume else 'disable'}",
-        *context.args,
-    ]
+    command += [*run_overrides(out, steps, resume), *context.args]
     _out(f"log: {log}")
     code = run_training(command, metrics, log, steps, console)
     if code in (130, 143):

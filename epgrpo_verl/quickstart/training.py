@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from types import FrameType
 
+from hydra.core.override_parser.types import Quote, QuotedString
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -22,6 +23,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from epgrpo_verl.cpu.processes import end_with_parent
 from epgrpo_verl.view.metrics import REWARD, STEP_SECONDS, ZERO_VARIANCE, parse_lines
 
+CHECKPOINTS = "checkpoints"
+"""Folder of the checkpoints in that of the run."""
 POLL_S = 0.5
 """Seconds between two looks at the metrics."""
 SHOWN_LINES = 25
@@ -29,6 +32,28 @@ SHOWN_LINES = 25
 
 _RAY_PREFIX = re.compile(r"\x1b\[[0-9;]*m|^\([A-Za-z_0-9]+ pid=[0-9]+[^)]*\) ")
 _NOISE = re.compile(r"WARNING|INFO|Training Progress|^step:[0-9]+ - |^\s*$")
+
+
+def run_overrides(out: Path, steps: int, resume: bool) -> list[str]:
+    """Gives the Hydra overrides that decide where a run writes, how long it is, and where it starts.
+
+    Args:
+        out: Folder of the run.
+        steps: Training steps of the whole run.
+        resume: Whether to go on from the last checkpoint in the folder.
+    """
+
+    def quoted(path: Path) -> str:
+        return QuotedString(str(path), Quote.single).with_quotes()
+
+    return [
+        f"trainer.total_training_steps={steps}",
+        "trainer.total_epochs=1000000",  # the number of steps ends the run
+        'trainer.logger=["console","file"]',
+        f"trainer.default_local_dir={quoted(out / CHECKPOINTS)}",
+        f"hydra.run.dir={quoted(out / 'hydra')}",
+        f"trainer.resume_mode={'auto' if resume else 'disable'}",
+    ]
 
 
 def describe(values: Mapping[str, float]) -> str:

@@ -22,6 +22,8 @@
 
 # shellcheck source-path=SCRIPTDIR source=../../scripts/environment.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/environment.sh"
+# shellcheck source-path=SCRIPTDIR source=paths.sh
+source "$(dirname "${BASH_SOURCE[0]}")/paths.sh"
 
 # Those of verl 0.9.1. To use another, leave ADV alone and put algorithm.adv_estimator=NAME on the command line.
 VERL_ESTIMATORS="grpo gdpo gpg grpo_passk grpo_vectorized opo optimal_token_baseline reinforce_plus_plus \
@@ -65,6 +67,7 @@ for knob in RESUME DRY_RUN; do
             ;;
     esac
 done
+check_paths OUT DATA_DIR
 # verl finds an unknown estimator only after it has generated a whole batch.
 if ! [[ $ADV =~ ^[a-z0-9_]+$ && " ep_grpo $VERL_ESTIMATORS " == *" $ADV "* ]]; then
     refuse ADV "is neither ep_grpo nor one of verl's advantage estimators without a critic: $VERL_ESTIMATORS"
@@ -88,15 +91,15 @@ MAX_MODEL_LEN=${MAX_MODEL_LEN:-$((MAX_PROMPT_LENGTH + MAX_RESPONSE_LENGTH))}
 
 PREPARE=(-m epgrpo_verl.quickstart "${PREPARE[@]}" --out "$DATA_DIR" --seed "$SEED")
 DATA=(
-    data.train_files="'$DATA_DIR/train.parquet'"
-    data.val_files="'$DATA_DIR/test.parquet'"
+    data.train_files="$(quoted "$DATA_DIR/train.parquet")"
+    data.val_files="$(quoted "$DATA_DIR/test.parquet")"
     data.train_batch_size="$TRAIN_BATCH_SIZE"
     data.max_prompt_length="$MAX_PROMPT_LENGTH"
     data.max_response_length="$MAX_RESPONSE_LENGTH"
     data.seed="$SEED"
 )
 MODEL=(
-    actor_rollout_ref.model.path="'$DATA_DIR/model'"
+    actor_rollout_ref.model.path="$(quoted "$DATA_DIR/model")"
 )
 ACTOR=(
     actor_rollout_ref.actor.optim.lr="$LR"

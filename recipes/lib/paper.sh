@@ -26,6 +26,8 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 RECIPE=$(basename "$0" .sh)
 RECIPE=${RECIPE#run_}
+# shellcheck source-path=SCRIPTDIR source=paths.sh
+source "$HERE/paths.sh"
 
 # ---- what a recipe may set ----
 SIZE=${SIZE:?a recipe sets SIZE to 3b or 7b}
@@ -77,9 +79,11 @@ SAVE_FREQ=${SAVE_FREQ:-100}
 TEST_FREQ=${TEST_FREQ:-100}
 MAX_CHECKPOINTS=${MAX_CHECKPOINTS:-3}
 
+check_paths MODEL_PATH DATA_DIR TRAIN_FILE OUT_DIR
+
 val_files=
 for name in $VAL_SETS; do
-    val_files+=${val_files:+,}\'$DATA_DIR/$name.parquet\'
+    val_files+=${val_files:+,}$(quoted "$DATA_DIR/$name.parquet")
 done
 
 # ---- overrides ----
@@ -88,7 +92,7 @@ ALGORITHM=(
     algorithm.use_kl_in_reward=False
 )
 DATA=(
-    data.train_files="'$TRAIN_FILE'"
+    data.train_files="$(quoted "$TRAIN_FILE")"
     data.val_files="[$val_files]"
     data.train_batch_size="$TRAIN_BATCH_SIZE"
     data.max_prompt_length="$MAX_PROMPT_LENGTH"
@@ -98,7 +102,7 @@ DATA=(
     data.seed="$SEED"
 )
 MODEL=(
-    actor_rollout_ref.model.path="'$MODEL_PATH'"
+    actor_rollout_ref.model.path="$(quoted "$MODEL_PATH")"
     actor_rollout_ref.model.use_remove_padding=True
     actor_rollout_ref.model.enable_gradient_checkpointing=True
 )
@@ -153,7 +157,7 @@ ROLLOUT=(
     actor_rollout_ref.rollout.tensor_model_parallel_size="$ROLLOUT_TP"
     actor_rollout_ref.rollout.gpu_memory_utilization="$ROLLOUT_GPU_MEM_UTIL"
     actor_rollout_ref.rollout.load_format=safetensors
-    +actor_rollout_ref.rollout.engine_kwargs.vllm.generation_config="'$HERE/qwen2.5_two_eos'"
+    +actor_rollout_ref.rollout.engine_kwargs.vllm.generation_config="$(quoted "$HERE/qwen2.5_two_eos")"
 )
 if [ "$ENGINE" = fsdp ]; then ROLLOUT+=(actor_rollout_ref.rollout.layered_summon=True); fi
 REWARD=(
@@ -170,8 +174,8 @@ TRAINER=(
     trainer.project_name="$PROJECT_NAME"
     trainer.experiment_name="$EXPERIMENT_NAME"
     trainer.logger="$LOGGER"
-    trainer.default_local_dir="'$OUT_DIR/checkpoints'"
-    trainer.validation_data_dir="'$OUT_DIR/validation'"
+    trainer.default_local_dir="$(quoted "$OUT_DIR/checkpoints")"
+    trainer.validation_data_dir="$(quoted "$OUT_DIR/validation")"
 )
 OVERRIDES=(
     "${ALGORITHM[@]}" "${DATA[@]}" "${MODEL[@]}" "${ACTOR[@]}" "${ROLLOUT[@]}" "${REWARD[@]}" "${TRAINER[@]}" "$@"
@@ -203,6 +207,6 @@ shopt -s nullglob
 starts=("$OUT_DIR"/metrics*.jsonl)
 export VERL_FILE_LOGGER_PATH=${VERL_FILE_LOGGER_PATH:-$OUT_DIR/metrics-$(printf %03d "${#starts[@]}").jsonl}
 # The trainer may run on another node of a cluster, which does not have this shell's environment.
-logger_path="+ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH='$VERL_FILE_LOGGER_PATH'"
+logger_path="+ray_kwargs.ray_init.runtime_env.env_vars.VERL_FILE_LOGGER_PATH=$(quoted "$VERL_FILE_LOGGER_PATH")"
 set -x
 exec "$PYTHON" -m verl.trainer.main_ppo "$logger_path" "${OVERRIDES[@]}"

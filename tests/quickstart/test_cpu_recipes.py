@@ -94,6 +94,11 @@ def test_difficulty_reaches_the_data():
         ({"ADV": "nonsense"}, (), "ADV=nonsense is neither ep_grpo nor"),
         ({"ADV": "grpo gdpo"}, (), "ADV=grpo gdpo"),
         ({"ADV": "gae"}, (), "without a critic"),
+        ({"OUT": "/tmp/${x}"}, (), "OUT=/tmp/${x} cannot be given to verl as a path because of the ${ in it"),
+        ({"OUT": "/tmp/a\\"}, (), "because of the \\ in it: set OUT"),
+        ({"DATA_DIR": "/tmp/a*"}, (), "because of the * in it: set DATA_DIR"),
+        ({"DATA_DIR": "/tmp/[1]"}, (), "because of the [ in it: set DATA_DIR"),
+        ({"DATA_DIR": "/tmp/a\nb"}, (), "because of the line break in it: set DATA_DIR"),
         ({}, ("lr",), "'lr'"),
     ],
 )
@@ -146,13 +151,13 @@ def test_an_unknown_difficulty_is_named():
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("rollout", ["hf", "vllm"])
-def test_verl_accepts_the_config(recipe, rollout, tmp_path):
+@pytest.mark.parametrize(("rollout", "data"), [("hf", "/data"), ("vllm", "/data"), ("hf", "/o'brien's, {old} (=$1)")])
+def test_verl_accepts_the_config(recipe, rollout, data):
     """verl's own config takes every key, and its own checks pass."""
     import verl.trainer
     from hydra import compose, initialize_config_dir
 
-    _, train = commands(recipe, ROLLOUT=rollout, DATA_DIR=str(tmp_path))
+    _, train = commands(recipe, ROLLOUT=rollout, DATA_DIR=data)
     first = next(index for index, word in enumerate(train) if word.startswith("algorithm."))
     folder = str(Path(verl.trainer.__file__).parent / "config")
     with initialize_config_dir(folder, version_base=None):
@@ -160,7 +165,8 @@ def test_verl_accepts_the_config(recipe, rollout, tmp_path):
     rollout_config = config.actor_rollout_ref.rollout
     assert rollout_config.max_model_len >= config.data.max_response_length + 32
     assert (config.data.train_batch_size * rollout_config.n) % config.trainer.n_gpus_per_node == 0
-    assert config.data.train_files == str(tmp_path / "train.parquet")
+    assert config.data.train_files == f"{data}/train.parquet"
+    assert config.actor_rollout_ref.model.path == f"{data}/model"
 
 
 def test_the_scripts_are_clean():

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from epgrpo_verl.quickstart.training import remaining
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from epgrpo_verl.quickstart.training import remaining, run_overrides
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,13 @@ from epgrpo_verl.quickstart.training import remaining
 )
 def test_the_time_left_is_reckoned_without_the_first_step(seconds, left, shown):
     assert remaining(seconds, left) == shown
+
+
+@pytest.mark.parametrize("name", ["plain", "my runs", "o'brien", "it's 'quoted'", 'a "b"', "a=b,c:(d){e}", "~$USER"])
+def test_the_folder_of_a_run_reaches_hydra_as_it_is(name):
+    out = Path("/tmp") / name
+    parsed = OverridesParser.create().parse_overrides(run_overrides(out, 3, resume=False))
+    values = {override.key_or_group: override.value() for override in parsed}
+    assert values["trainer.default_local_dir"] == f"{out}/checkpoints"
+    assert values["hydra.run.dir"] == f"{out}/hydra"
+    assert values["trainer.total_training_steps"] == 3

@@ -102,16 +102,25 @@ def test_relative_paths_become_absolute():
     assert "actor_rollout_ref.model.path='Qwen/Qwen2.5-3B'" in overrides("qwen2.5_3b_epgrpo")
 
 
-def test_paths_with_spaces_survive():
+@pytest.mark.parametrize("my", ["my ", "o'brien's ", "a=b,{c} "])
+def test_paths_with_special_characters_survive(my):
     from epgrpo_verl.doctor.compose import compose_config
 
-    lines = overrides("qwen2.5_3b_epgrpo", DATA_DIR="/my data", OUT_DIR="/my runs", MODEL_PATH="/my models/q")
+    lines = overrides("qwen2.5_3b_epgrpo", DATA_DIR=f"/{my}data", OUT_DIR=f"/{my}runs", MODEL_PATH=f"/{my}models/q")
     config, _ = compose_config(lines)
-    assert config.data.train_files == "/my data/skywork.parquet"
-    assert config.data.val_files[0] == "/my data/math500.parquet"
+    assert config.data.train_files == f"/{my}data/skywork.parquet"
+    assert config.data.val_files[0] == f"/{my}data/math500.parquet"
     assert len(config.data.val_files) == 5
-    assert config.trainer.default_local_dir == "/my runs/checkpoints"
-    assert config.actor_rollout_ref.model.path == "/my models/q"
+    assert config.trainer.default_local_dir == f"/{my}runs/checkpoints"
+    assert config.trainer.validation_data_dir == f"/{my}runs/validation"
+    assert config.actor_rollout_ref.model.path == f"/{my}models/q"
+
+
+def test_a_path_that_would_be_read_as_something_else_is_named():
+    for knob in ("DATA_DIR", "TRAIN_FILE", "OUT_DIR", "MODEL_PATH"):
+        done = run("qwen2.5_3b_epgrpo", PRINT_OVERRIDES="1", **{knob: "/old/${x}"})
+        assert done.returncode == 2
+        assert f"{knob}=/old/${{x}} cannot be given to verl as a path because of the ${{ in it" in done.stderr
 
 
 def test_the_reward_is_the_one_grader():
