@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from epgrpo_verl.quickstart.folder import ForeignFolderError
+from epgrpo_verl.quickstart.lock import FolderInUseError, lock_folder
 from epgrpo_verl.quickstart.task import DIFFICULTIES
 
 Level = Enum("Level", {name: name for name in DIFFICULTIES}, type=str)
@@ -56,7 +57,7 @@ def _refusals() -> Iterator[None]:
     """Turns what the user can mend into a line and the exit code 2."""
     try:
         yield
-    except (ForeignFolderError, OSError) as error:
+    except (FolderInUseError, ForeignFolderError, OSError) as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(2) from None
 
@@ -123,6 +124,7 @@ def train(
     out = out.resolve()
     with _refusals():
         out.mkdir(parents=True, exist_ok=True)
+        lock = context.with_resource(lock_folder(out))
         (out / LOG_FILE).open("ab").close()
     checkpoints, log = out / CHECKPOINTS, out / LOG_FILE
     if resume:
@@ -138,12 +140,13 @@ def train(
     command += ["--logs", str(out / "ray")]
     command += [*run_overrides(out, steps, resume), *context.args]
     _out(f"log: {log}")
-    code = run_training(command, metrics, log, steps, console)
+    start = log.stat().st_size if log.exists() else 0
+    code = run_training(command, metrics, log, steps, console, hold=[lock.fileno()])
     if code in (130, 143):
         _out(f"The run was interrupted. RESUME=1 goes on from the last checkpoint in {checkpoints}")
         raise typer.Exit(code)
     if code:
-        for line in last_words(log):
+        for line in last_words(log, start):
             _out(f"  | {line}")
         console.print(f"[red]The training ended with exit code {code}.[/red]")
         _out(f"The whole log: {log}")

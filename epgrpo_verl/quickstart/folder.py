@@ -5,8 +5,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from epgrpo_verl.quickstart.lock import LOCK_FILE, lock_folder
 
 SETTINGS_FILE = "settings.json"
 """Says what the folder was made from. Without it, the files in a folder are not the recipe's to replace."""
@@ -30,15 +34,22 @@ def read_settings(out: Path) -> dict[str, Any]:
     return settings if whole and isinstance(settings, dict) else {}
 
 
-def begin(out: Path) -> None:
-    """Makes the folder, or marks what a former call left there as not whole.
+@contextmanager
+def making(out: Path) -> Iterator[None]:
+    """Makes the folder, and holds it for the caller; waits as long as another process does.
 
     Raises:
         ForeignFolderError: There are files in it that no recipe made.
     """
-    if out.is_dir() and any(out.iterdir()) and not (out / SETTINGS_FILE).is_file():
+    if out.is_dir() and {path.name for path in out.iterdir()} - {LOCK_FILE} and not (out / SETTINGS_FILE).is_file():
         raise ForeignFolderError(f"{out} has files in it that this recipe did not make: set DATA_DIR to another folder")
     out.mkdir(parents=True, exist_ok=True)
+    with lock_folder(out, wait=True):
+        yield
+
+
+def begin(out: Path) -> None:
+    """Marks what is in the folder as not whole."""
     (out / SETTINGS_FILE).write_text("{}\n")
 
 

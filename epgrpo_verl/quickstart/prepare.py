@@ -89,20 +89,23 @@ def prepare(
     settings = settings_of(difficulty, warm, num_train, num_test)
     if folder.read_settings(out) == settings:
         return False
-    folder.begin(out)
-    shutil.rmtree(out / "model", ignore_errors=True)
+    with folder.making(out):
+        if folder.read_settings(out) == settings:  # another process has made it meanwhile
+            return False
+        folder.begin(out)
+        shutil.rmtree(out / "model", ignore_errors=True)
 
-    tokenizer = build_tokenizer()
-    model = build_model(tokenizer, warm)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the same bits on any number of cores, and no slower for a model this small
-    try:
-        warm_up(model, tokenizer, difficulty, warm, on_step)
-    finally:
-        torch.set_num_threads(threads)
-    model.save_pretrained(out / "model")
-    tokenizer.save_pretrained(out / "model")
-    make_rows(difficulty, num_train, "train", warm.seed).to_parquet(out / "train.parquet")
-    make_rows(difficulty, num_test, "test", warm.seed).to_parquet(out / "test.parquet")
-    folder.finish(out, settings)
+        tokenizer = build_tokenizer()
+        model = build_model(tokenizer, warm)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # the same bits on any number of cores, and no slower for a model this small
+        try:
+            warm_up(model, tokenizer, difficulty, warm, on_step)
+        finally:
+            torch.set_num_threads(threads)
+        model.save_pretrained(out / "model")
+        tokenizer.save_pretrained(out / "model")
+        make_rows(difficulty, num_train, "train", warm.seed).to_parquet(out / "train.parquet")
+        make_rows(difficulty, num_test, "test", warm.seed).to_parquet(out / "test.parquet")
+        folder.finish(out, settings)
     return True

@@ -92,14 +92,17 @@ def prepare(out: Path, seed: int = 0, num_train: int = 512, num_test: int = 64) 
     gguf = find_gguf()
     model = {"format": FORMAT, "file": gguf.name, "bytes": gguf.stat().st_size}
     settings = {"model": model, "seed": seed, "num_train": num_train, "num_test": num_test}
-    before = folder.read_settings(out)
-    if before == settings:
+    if folder.read_settings(out) == settings:
         return False
-    folder.begin(out)
-    if before.get("model") != model:
-        shutil.rmtree(out / "model", ignore_errors=True)
-        convert(gguf, out / "model")
-    make_rows(num_train, "train", seed).to_parquet(out / "train.parquet")
-    make_rows(num_test, "test", seed).to_parquet(out / "test.parquet")
-    folder.finish(out, settings)
+    with folder.making(out):
+        before = folder.read_settings(out)
+        if before == settings:  # another process has made it meanwhile
+            return False
+        folder.begin(out)
+        if before.get("model") != model:
+            shutil.rmtree(out / "model", ignore_errors=True)
+            convert(gguf, out / "model")
+        make_rows(num_train, "train", seed).to_parquet(out / "train.parquet")
+        make_rows(num_test, "test", seed).to_parquet(out / "test.parquet")
+        folder.finish(out, settings)
     return True

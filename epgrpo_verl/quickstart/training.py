@@ -21,6 +21,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from epgrpo_verl.cpu.processes import end_with_parent
+from epgrpo_verl.plugin import EPGRPOPluginError
 from epgrpo_verl.view.metrics import REWARD, STEP_SECONDS, ZERO_VARIANCE, parse_lines
 
 CHECKPOINTS = "checkpoints"
@@ -31,7 +32,11 @@ SHOWN_LINES = 25
 """Lines of the log that are shown when the run fails."""
 
 _RAY_PREFIX = re.compile(r"\x1b\[[0-9;]*m|^\([A-Za-z_0-9]+ pid=[0-9]+[^)]*\) ")
-_NOISE = re.compile(r"WARNING|INFO|Training Progress|^step:[0-9]+ - |^\s*$")
+_NOISE = re.compile(
+    r"WARNING|INFO|Training Progress|^step:[0-9]+ - |^\s*$"
+    r"|^Error executing job with overrides: |HYDRA_FULL_ERROR|^\[epgrpo_verl\] the trainer ended with exit code"
+)
+_REFUSAL = re.compile(rf"^(?:\w+\.)*{EPGRPOPluginError.__name__}: ")
 
 
 def run_overrides(out: Path, steps: int, resume: bool) -> list[str]:
@@ -74,14 +79,29 @@ def remaining(seconds: Sequence[float], left: int) -> str:
     return f"{estimate // 60}:{estimate % 60:02d} left"
 
 
-def last_words(log: Path, count: int = SHOWN_LINES) -> list[str]:
-    """Gives the last lines of a log that tell something: no metrics, no warnings, no prefixes of Ray."""
-    lines = []
-    for line in log.read_text(errors="replace").splitlines():
-        line = _RAY_PREFIX.sub("", _RAY_PREFIX.sub("", line))
-        if not _NOISE.search(line):
-            lines.append(line)
-    return lines[-count:]
+def last_words(log: Path, start: int = 0, count: int = SHOWN_LINES) -> list[str]:
+    """Gives what a log says about the end of a run.
+
+    Args:
+        log: The file.
+        start: Bytes of it that were there before the run.
+        count: Lines to give at most.
+
+    Returns:
+        The plugin's message alone if it refused a setting or a batch: it says what to change, and the traceback adds
+        nothing. Else the last lines that tell something: no metrics, no warnings, no prefixes of Ray.
+    """
+    text = log.read_bytes()[start:].decode(errors="replace")
+    lines = [_RAY_PREFIX.sub("", _RAY_PREFIX.sub("", line)) for line in text.splitlines()]
+    refusals = [number for number, line in enumerate(lines) if _REFUSAL.match(line)]
+    if refusals:
+        message = [_REFUSAL.sub("", lines[refusals[-1]])]
+        for line in lines[refusals[-1] + 1 :]:
+            if not line.strip() or line.startswith("[epgrpo_verl] "):
+                break
+            message.append(line)
+        return message[:count]
+    return [line for line in lines if not _NOISE.search(line)][-count:]
 
 
 class _Display:
@@ -137,7 +157,9 @@ def _signals_to(child: subprocess.Popen):
             signal.signal(number, handler)
 
 
-def run_training(command: Sequence[str], metrics: Path, log: Path, total: int, console: Console) -> int:
+def run_training(
+    command: Sequence[str], metrics: Path, log: Path, total: int, console: Console, hold: Sequence[int] = ()
+) -> int:
     """Runs a training to its end.
 
     Args:
@@ -146,6 +168,8 @@ def run_training(command: Sequence[str], metrics: Path, log: Path, total: int, c
         log: File that gets everything the training prints.
         total: Training steps of the whole run.
         console: Where the progress is shown.
+        hold: File descriptors that the command keeps open: the lock of the folder, until it has cleaned up after a
+            run whose launcher was killed.
 
     Returns:
         The exit code of the command.
@@ -162,6 +186,7 @@ def run_training(command: Sequence[str], metrics: Path, log: Path, total: int, c
             stderr=subprocess.STDOUT,
             start_new_session=True,
             preexec_fn=end_with_parent,
+            pass_fds=hold,
         )
         with _signals_to(child):
             ended = False

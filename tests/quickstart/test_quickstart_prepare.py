@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pandas as pd
@@ -90,6 +91,23 @@ def test_an_interrupted_preparation_is_done_again(folder, tmp_path):
     with pytest.raises(Interrupted):
         prepare(tmp_path, EASY, SHORT, on_step=interrupt)
     assert prepare(tmp_path, EASY, SHORT, num_train=32, num_test=8)
+
+
+def test_two_at_once_make_the_folder_once(tmp_path):
+    results, steps = [], []
+    threads = []
+
+    def again() -> None:
+        results.append(prepare(tmp_path, EASY, SHORT, 32, 8, on_step=lambda step, loss: steps.append(step)))
+
+    def on_step(step: int, loss: float) -> None:
+        if not threads:
+            threads.append(threading.Thread(target=again))
+            threads[0].start()
+
+    assert prepare(tmp_path, EASY, SHORT, 32, 8, on_step=on_step)
+    threads[0].join(60)
+    assert (results, steps) == ([False], [])
 
 
 @pytest.mark.parametrize("file", ["train.parquet", "model/model.safetensors", "settings.json"])
