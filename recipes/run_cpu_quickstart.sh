@@ -2,7 +2,7 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
 # A tiny Qwen2 learns chained sums with EP-GRPO on verl's own trainer, without a GPU. ADV=grpo runs the baseline.
-# Knobs are set from the environment, here and in lib/cpu_run.sh; Hydra overrides go last on the command line.
+# --help lists what can be set, with examples.
 set -euo pipefail
 
 DIFFICULTY=${DIFFICULTY:-easy} # easy: most groups start mixed; hard: longer sums, most groups start all wrong

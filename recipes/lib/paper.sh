@@ -6,13 +6,12 @@
 # NOT RUN ON A GPU. Every recipe is composed against verl's own config and passes verl's own checks in the tests.
 # docs/reproduce.md says which value is the paper's and which is a choice.
 #
-# A recipe sets what differs in variables and sources this file. Everything below can be set from the environment, and
-# Hydra overrides on the command line come last, so they win.
+# A recipe sets what differs in variables and sources this file.
 #
-#   DRY_RUN=1          check the config as epgrpo doctor does, print it and a memory plan, then exit; needs no GPU and
-#                      no model
-#   SKIP_CHECK=1       train without that check, which otherwise comes first and ends the script if something failed
-#   PRINT_OVERRIDES=1  print the overrides, one per line, then exit; needs neither verl nor Python
+# Examples:
+#   DRY_RUN=1 RECIPE
+#   DATA_DIR=/data OUT_DIR=/runs/mine RECIPE
+#   NGPUS_PER_NODE=4 SEED=1 RECIPE +algorithm.ep_grpo.eta=0.1
 #
 # Out of memory?   PPO_MAX_TOKEN_LEN_PER_GPU=8192 halves activations and logits (at least prompt + response length),
 #                  ROLLOUT_GPU_MEM_UTIL=0.4 leaves less to vLLM, PARAM_OFFLOAD=True moves the weights to the CPU while
@@ -28,57 +27,68 @@ RECIPE=$(basename "$0" .sh)
 RECIPE=${RECIPE#run_}
 # shellcheck source-path=SCRIPTDIR source=paths.sh
 source "$HERE/paths.sh"
+# shellcheck source-path=SCRIPTDIR source=help.sh
+source "$HERE/help.sh"
+restart_for_help "$@"
 
 # ---- what a recipe may set ----
 SIZE=${SIZE:?a recipe sets SIZE to 3b or 7b}
-ADV_ESTIMATOR=${ADV_ESTIMATOR:-ep_grpo}
-ENGINE=${ENGINE:-fsdp}
-TEMPERATURE=${TEMPERATURE:-1.0}
-ROLLOUT_N=${ROLLOUT_N:-8}
+ADV_ESTIMATOR=${ADV_ESTIMATOR:-ep_grpo} # verl's name of the advantage estimator
+ENGINE=${ENGINE:-fsdp}          # fsdp or megatron
+TEMPERATURE=${TEMPERATURE:-1.0} # of the rollout
+ROLLOUT_N=${ROLLOUT_N:-8}       # responses to each prompt: a group
 
 case $SIZE in
-    3b) MODEL_PATH=${MODEL_PATH:-Qwen/Qwen2.5-3B} NGPUS_PER_NODE=${NGPUS_PER_NODE:-1} ;;
-    7b) MODEL_PATH=${MODEL_PATH:-Qwen/Qwen2.5-7B} NGPUS_PER_NODE=${NGPUS_PER_NODE:-4} ;;
+    3b) model=Qwen/Qwen2.5-3B gpus=1 ;;
+    7b) model=Qwen/Qwen2.5-7B gpus=4 ;;
     *)
         echo "SIZE=$SIZE is neither 3b nor 7b" >&2
         exit 2
         ;;
 esac
 
-if [ -d "$MODEL_PATH" ]; then MODEL_PATH=$(realpath "$MODEL_PATH"); fi
-
 # ---- knobs ----
+DRY_RUN=${DRY_RUN:-0} # 1 checks the config as epgrpo doctor does, prints it and a memory plan; no GPU, no model
+SKIP_CHECK=${SKIP_CHECK:-0} # 1 trains without that check, which otherwise ends the script if something failed
+PRINT_OVERRIDES=${PRINT_OVERRIDES:-0} # 1 prints the overrides, one per line; needs neither verl nor Python
+PYTHON=${PYTHON:-python3} # a Python with verl and epgrpo_verl
+MODEL_PATH=${MODEL_PATH:-$model} # a name on the hub, or a folder
+if [ -d "$MODEL_PATH" ]; then MODEL_PATH=$(realpath "$MODEL_PATH"); fi
 # Absolute, since Ray's workers may run in other folders.
-DATA_DIR=$(realpath -m "${DATA_DIR:-$HOME/data/epgrpo}")
-TRAIN_FILE=$(realpath -m "${TRAIN_FILE:-$DATA_DIR/skywork.parquet}")
-VAL_SETS=${VAL_SETS:-math500 amc23 minerva aime24 aime25}
-OUT_DIR=$(realpath -m "${OUT_DIR:-runs/$RECIPE}")
-PROJECT_NAME=${PROJECT_NAME:-epgrpo}
-EXPERIMENT_NAME=${EXPERIMENT_NAME:-$RECIPE}
-LOGGER=${LOGGER:-'["console","file"]'}
-PYTHON=${PYTHON:-python3}
+DATA_DIR=$(realpath -m "${DATA_DIR:-$HOME/data/epgrpo}") # where epgrpo prepare put the problems
+TRAIN_FILE=$(realpath -m "${TRAIN_FILE:-$DATA_DIR/skywork.parquet}") # problems to train on
+VAL_SETS=${VAL_SETS:-math500 amc23 minerva aime24 aime25} # names of the sets in DATA_DIR to validate on
+OUT_DIR=$(realpath -m "${OUT_DIR:-runs/$RECIPE}") # folder of the run
+PROJECT_NAME=${PROJECT_NAME:-epgrpo} # for the loggers
+EXPERIMENT_NAME=${EXPERIMENT_NAME:-$RECIPE} # for the loggers
+LOGGER=${LOGGER:-'["console","file"]'} # a Hydra list of verl's loggers
+NNODES=${NNODES:-1} # machines
+NGPUS_PER_NODE=${NGPUS_PER_NODE:-$gpus} # GPUs of each
 GPU_MEMORY_GB=${GPU_MEMORY_GB:-80} # for the memory plan only
 
-NNODES=${NNODES:-1}
-STEPS=${STEPS:-1000}
-SEED=${SEED:-42}
+STEPS=${STEPS:-1000} # training steps
+SEED=${SEED:-42} # of the data's order and the rollouts
 TRAIN_BATCH_SIZE=${TRAIN_BATCH_SIZE:-8} # prompts per step: 1,000 steps of 8 are one pass over 8,000 problems
-PPO_MINI_BATCH_SIZE=${PPO_MINI_BATCH_SIZE:-$TRAIN_BATCH_SIZE}
-MAX_PROMPT_LENGTH=${MAX_PROMPT_LENGTH:-1024}
-MAX_RESPONSE_LENGTH=${MAX_RESPONSE_LENGTH:-3072}
-PPO_MAX_TOKEN_LEN_PER_GPU=${PPO_MAX_TOKEN_LEN_PER_GPU:-16384}
-LR=${LR:-1e-5}
-LORA_RANK=${LORA_RANK:-32}
-LORA_ALPHA=${LORA_ALPHA:-64}
-PARAM_OFFLOAD=${PARAM_OFFLOAD:-False}
-ACTOR_TP=${ACTOR_TP:-2} # Megatron only
-ACTOR_PP=${ACTOR_PP:-1} # Megatron only
-ROLLOUT_TP=${ROLLOUT_TP:-1}
-ROLLOUT_GPU_MEM_UTIL=${ROLLOUT_GPU_MEM_UTIL:-0.5}
-SAVE_FREQ=${SAVE_FREQ:-100}
-TEST_FREQ=${TEST_FREQ:-100}
-MAX_CHECKPOINTS=${MAX_CHECKPOINTS:-3}
+PPO_MINI_BATCH_SIZE=${PPO_MINI_BATCH_SIZE:-$TRAIN_BATCH_SIZE} # prompts per update
+MAX_PROMPT_LENGTH=${MAX_PROMPT_LENGTH:-1024} # tokens; longer prompts are left out
+MAX_RESPONSE_LENGTH=${MAX_RESPONSE_LENGTH:-3072} # tokens
+PPO_MAX_TOKEN_LEN_PER_GPU=${PPO_MAX_TOKEN_LEN_PER_GPU:-16384} # tokens of a micro-batch
+LR=${LR:-1e-5} # learning rate
+LORA_RANK=${LORA_RANK:-32} # 0 trains all weights
+LORA_ALPHA=${LORA_ALPHA:-64} # LoRA's scale is this over the rank
+PARAM_OFFLOAD=${PARAM_OFFLOAD:-False} # True keeps the actor's weights on the CPU while they are not in use
+ACTOR_TP=${ACTOR_TP:-2} # tensor parallelism of the actor, Megatron only
+ACTOR_PP=${ACTOR_PP:-1} # pipeline parallelism of the actor, Megatron only
+ROLLOUT_TP=${ROLLOUT_TP:-1} # tensor parallelism of vLLM
+ROLLOUT_GPU_MEM_UTIL=${ROLLOUT_GPU_MEM_UTIL:-0.5} # share of a GPU's memory for vLLM
+SAVE_FREQ=${SAVE_FREQ:-100} # steps between two checkpoints
+TEST_FREQ=${TEST_FREQ:-100} # steps between two validations
+MAX_CHECKPOINTS=${MAX_CHECKPOINTS:-3} # checkpoints to keep
 
+if [ "${EPGRPO_HELP:-0}" = 1 ]; then
+    show_help "${BASH_SOURCE[0]}"
+    exit
+fi
 check_paths MODEL_PATH DATA_DIR TRAIN_FILE OUT_DIR
 
 val_files=
@@ -182,11 +192,11 @@ OVERRIDES=(
 )
 
 # ---- run ----
-if [ "${PRINT_OVERRIDES:-0}" = 1 ]; then
+if [ "$PRINT_OVERRIDES" = 1 ]; then
     printf '%s\n' "${OVERRIDES[@]}"
     exit
 fi
-if [ "${DRY_RUN:-0}" = 1 ]; then
+if [ "$DRY_RUN" = 1 ]; then
     exec "$PYTHON" "$HERE/dry_run.py" --gpu-memory-gb "$GPU_MEMORY_GB" -- "${OVERRIDES[@]}"
 fi
 for name in skywork $VAL_SETS; do
@@ -198,7 +208,7 @@ for name in skywork $VAL_SETS; do
     fi
 done
 # verl finds an unknown estimator only after it has loaded the model and generated a whole batch.
-if [ "${SKIP_CHECK:-0}" != 1 ]; then
+if [ "$SKIP_CHECK" != 1 ]; then
     "$PYTHON" "$HERE/dry_run.py" --check-only -- "${OVERRIDES[@]}"
 fi
 mkdir -p "$OUT_DIR"
