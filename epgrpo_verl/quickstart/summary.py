@@ -11,6 +11,11 @@ from rich.table import Table
 
 from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS, ZERO_VARIANCE, Metrics
 
+CAPTION = (
+    "Zero-variance groups: all rewards equal, so that GRPO learns nothing. "
+    "Recovered tokens: share of all tokens that get a signal there from EP-GRPO."
+)
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -68,7 +73,7 @@ def as_table(summary: Summary, title: str = "") -> Table:
     def share(value: float | None) -> str:
         return "not logged" if value is None else f"{value:.0%}"
 
-    table = Table(title=title or None, show_header=True, title_justify="left")
+    table = Table(title=title or None, show_header=True, title_justify="left", caption_justify="left")
     table.add_column("")
     table.add_column(f"first {summary.window}" if summary.window > 1 else "first step", justify="right")
     table.add_column(f"last {summary.window}" if summary.window > 1 else "last step", justify="right")
@@ -79,4 +84,6 @@ def as_table(summary: Summary, title: str = "") -> Table:
     seconds = "not logged" if summary.seconds_per_step is None else f"{summary.seconds_per_step:.2f}"
     table.add_row("seconds per step, median", "", seconds)
     table.add_row("training steps", "", str(summary.steps))
+    if summary.recovered_tokens is not None:
+        table.caption = CAPTION
     return table

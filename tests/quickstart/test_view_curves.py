@@ -120,8 +120,17 @@ def test_the_command_prints_the_summary_and_the_path_of_the_picture(tmp_path):
     summary = summarize(load_metrics(RUN))
     assert f"{summary.reward_first:.3f}" in done.output
     assert f"{summary.reward_last:.3f}" in done.output
+    assert "Recovered tokens: share of all tokens" in " ".join(done.output.split())
     assert str(tmp_path / "curves.png") in done.output.replace("\n", "")
     assert (tmp_path / "curves.png").stat().st_size > 10_000
+
+
+def test_what_a_run_does_not_log_is_not_explained(tmp_path):
+    write(tmp_path / "metrics.jsonl", range(1, 4), 0.5)
+    done = CliRunner().invoke(app, ["summarize", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "not logged" in done.output
+    assert "Recovered tokens" not in done.output
 
 
 def test_the_command_says_what_is_missing(tmp_path):
