@@ -31,7 +31,7 @@ def ep_grpo_advantage(
     outcome_row: torch.Tensor | None = None,
     max_entropy: float | None = None,
 ) -> EPGRPOResult:
-    """Computes EP-GRPO's advantages (arXiv 2605.04960, equations 18-25). No gradient flows.
+    """Computes EP-GRPO's advantages (arXiv 2605.04960): equations 1 to 8 of docs/algorithm.md. No gradient flows.
 
     Tokens are computed in float32 whatever the inputs are, in float64 if any of them is; sums and statistics in
     float64. On a CPU the result has the same bits for any number of threads.
