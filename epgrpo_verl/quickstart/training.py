@@ -36,6 +36,7 @@ _NOISE = re.compile(
     r"WARNING|INFO|Training Progress|^step:[0-9]+ - |^\s*$"
     r"|^Error executing job with overrides: |HYDRA_FULL_ERROR|^\[epgrpo_verl\] the trainer ended with exit code"
 )
+_VERL_REFUSAL = re.compile(r"(?:ValueError|AssertionError): ")
 _REFUSAL = re.compile(rf"^(?:\w+\.)*{EPGRPOPluginError.__name__}: ")
 
 
@@ -88,20 +89,29 @@ def last_words(log: Path, start: int = 0, count: int = SHOWN_LINES) -> list[str]
         count: Lines to give at most.
 
     Returns:
-        The plugin's message alone if it refused a setting or a batch: it says what to change, and the traceback adds
-        nothing. Else the last lines that tell something: no metrics, no warnings, no prefixes of Ray.
+        The message alone if the plugin refused a setting or a batch, or verl a setting: it says what to change, and the
+        traceback adds nothing. Else the last lines that tell something: no metrics, no warnings, no prefixes of Ray.
     """
     text = log.read_bytes()[start:].decode(errors="replace")
     lines = [_RAY_PREFIX.sub("", _RAY_PREFIX.sub("", line)) for line in text.splitlines()]
-    refusals = [number for number, line in enumerate(lines) if _REFUSAL.match(line)]
-    if refusals:
-        message = [_REFUSAL.sub("", lines[refusals[-1]])]
-        for line in lines[refusals[-1] + 1 :]:
-            if not line.strip() or line.startswith("[epgrpo_verl] "):
-                break
-            message.append(line)
-        return message[:count]
-    return [line for line in lines if not _NOISE.search(line)][-count:]
+    return (_refusal(lines) or [line for line in lines if not _NOISE.search(line)])[-count:]
+
+
+def _refusal(lines: Sequence[str]) -> list[str]:
+    """Gives the last message of an error that was raised to refuse something; empty if there is none."""
+    message: list[str] = []
+    by_verl = False
+    for number, line in enumerate(lines):
+        if line == "Traceback (most recent call last):":
+            by_verl = False
+        by_verl |= line.endswith(", in validate_config")
+        first = _REFUSAL.match(line) or (by_verl and _VERL_REFUSAL.match(line))
+        if first:
+            end = (
+                n for n, later in enumerate(lines) if n > number and (not later or later.startswith("[epgrpo_verl]"))
+            )
+            message = [line[first.end() :], *lines[number + 1 : next(end, None)]]
+    return message
 
 
 class _Display:
