@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from types import FrameType
@@ -107,10 +108,8 @@ def _refusal(lines: Sequence[str]) -> list[str]:
         by_verl |= line.endswith(", in validate_config")
         first = _REFUSAL.match(line) or (by_verl and _VERL_REFUSAL.match(line))
         if first:
-            end = (
-                n for n, later in enumerate(lines) if n > number and (not later or later.startswith("[epgrpo_verl]"))
-            )
-            message = [line[first.end() :], *lines[number + 1 : next(end, None)]]
+            rest = takewhile(lambda later: later and not later.startswith("[epgrpo_verl] "), lines[number + 1 :])
+            message = [line[first.end() :], *rest]
     return message
 
 
