@@ -127,8 +127,9 @@ def train(
         lock = context.with_resource(lock_folder(out))
         (out / LOG_FILE).open("ab").close()
     checkpoints, log = out / CHECKPOINTS, out / LOG_FILE
+    latest = checkpoints / "latest_checkpointed_iteration.txt"
     if resume:
-        if not (checkpoints / "latest_checkpointed_iteration.txt").is_file():
+        if not latest.is_file():
             _out(f"nothing to resume in {checkpoints}: starting from step 1")
     else:
         shutil.rmtree(checkpoints, ignore_errors=True)
@@ -143,7 +144,10 @@ def train(
     start = log.stat().st_size if log.exists() else 0
     code = run_training(command, metrics, log, steps, console, hold=[lock.fileno()])
     if code in (130, 143):
-        _out(f"The run was interrupted. RESUME=1 goes on from the last checkpoint in {checkpoints}")
+        if latest.is_file():
+            _out(f"The run was interrupted. RESUME=1 goes on from the last checkpoint in {checkpoints}")
+        else:
+            _out("The run was interrupted before its first checkpoint. SAVE_FREQ= sets the steps between two.")
         raise typer.Exit(code)
     if code:
         for line in last_words(log, start):
