@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS, ZERO_VARIANCE, Metrics, load_metrics
+from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS, ZERO_VARIANCE, Logged, load_metrics
 from epgrpo_verl.view.seeds import over_seeds, running_mean
 
 __all__ = [
@@ -32,6 +33,12 @@ __all__ = [
 ]
 
 
+TRAINING_STEP = "training step"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""Okabe and Ito's colours, which can be told apart with any kind of colour vision; without their yellow."""
+DASHES = ("-", "--", ":", "-.")
+
+
 @dataclass(frozen=True)
 class Panel:
     """One plot of the figure.
@@ -40,19 +47,25 @@ class Panel:
         title: What is shown.
         metric: Name of the metric in verl's log.
         unit: Label of the vertical axis.
-        limits: Its range; chosen from the data if None.
+        limits: Its range; None, for the range or its upper end, lets the data choose.
         smooth: Steps of the running mean that is drawn over the values; 1 draws the values alone.
         about: What to see in it, in a sentence.
         warm_up: First steps that do not count for the range of the vertical axis, which begins at 0 then.
+        x: Label of the horizontal axis.
+        dots: Name of single points that are drawn behind the curve of a single run.
+        section: Heading of the panels that are shown together with it.
     """
 
     title: str
     metric: str
     unit: str = ""
-    limits: tuple[float, float] | None = None
+    limits: tuple[float, float | None] | None = None
     smooth: int = 1
     about: str = ""
     warm_up: int = 0
+    x: str = TRAINING_STEP
+    dots: str = ""
+    section: str = ""
 
 
 PANELS: tuple[Panel, ...] = (
@@ -98,24 +111,27 @@ PANELS: tuple[Panel, ...] = (
 )
 
 
-Runs = Mapping[str, Metrics | Sequence[Metrics]]
-"""Label to the metrics of a run, or of several that differ in their seed."""
+Runs = Mapping[str, Logged | Sequence[Logged]]
+"""Label to the values of a run, or of several that differ in their seed."""
 
 
-def as_seeds(run: Metrics | Sequence[Metrics]) -> Sequence[Metrics]:
+def as_seeds(run: Logged | Sequence[Logged]) -> Sequence[Logged]:
     """One run as a sequence of one."""
-    return [run] if isinstance(run, Metrics) else run
+    return run if isinstance(run, Sequence) else [run]
 
 
 def logged_panels(runs: Runs, panels: Sequence[Panel] = PANELS) -> list[Panel]:
     """The panels whose metric at least one run logged."""
-    every = [metrics for run in runs.values() for metrics in as_seeds(run)]
-    return [panel for panel in panels if any(metrics.series(panel.metric)[0] for metrics in every)]
+    every = [values for run in runs.values() for values in as_seeds(run)]
+    return [panel for panel in panels if any(values.series(panel.metric)[0] for values in every)]
 
 
 def style(index: int) -> dict[str, Any]:
-    """Colour and dashes of the curve with this number; they repeat after forty."""
-    return {"color": f"C{index % 10}", "linestyle": ("-", "--", ":", "-.")[index // 10 % 4]}
+    """Colour and dashes of the curve with this number; they repeat after 28."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "linestyle": DASHES[index // len(COLOURS) % len(DASHES)],
+    }
 
 
 def draw(axes: Axes, panel: Panel, runs: Runs) -> None:
@@ -134,11 +150,15 @@ def draw(axes: Axes, panel: Panel, runs: Runs) -> None:
         elif panel.smooth > 1:
             raw = over_seeds(seeds, panel.metric)
             axes.plot(raw.steps, raw.mean, color=look["color"], alpha=0.3, linewidth=1)
-        axes.plot(curve.steps, curve.mean, label=label, marker="." if len(curve.steps) < 3 else None, **look)
+        elif panel.dots:
+            for one in seeds:
+                axes.plot(*one.series(panel.dots), ".", color=look["color"], alpha=0.15, markersize=3, zorder=1)
+        axes.plot(curve.steps, curve.mean, label=label, marker="." if len(curve.steps) < 15 else None, **look)
     axes.set_title(panel.title, fontsize=10)
     axes.set_ylabel(panel.unit, fontsize=8)
     axes.tick_params(labelsize=8)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    if panel.x == TRAINING_STEP:
+        axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     if panel.limits:
@@ -157,7 +177,7 @@ def panel_png(panel: Panel, runs: Runs) -> bytes:
     draw(axes, panel, runs)
     axes.set_title("")
     axes.set_ylabel("")
-    axes.set_xlabel("training step", fontsize=8)
+    axes.set_xlabel(panel.x, fontsize=8)
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=160, format="png")
     return buffer.getvalue()
@@ -167,6 +187,16 @@ def _plain(label: str) -> str:
     """A label that matplotlib shows as it is: no formulas, and not hidden by a leading underscore."""
     text = label.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
+
+
+def _draw_section(grid: np.ndarray, panels: Sequence[Panel], runs: Runs) -> None:
+    for number, (axes, panel) in enumerate(zip(grid.flat, panels, strict=False)):
+        draw(axes, panel, runs)
+        lowest = number + grid.shape[1] >= len(panels)
+        if lowest or panel.x != TRAINING_STEP:
+            axes.set_xlabel(panel.x, fontsize=8)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
 
 
 def plot_curves(runs: Runs, out: str | Path, panels: Sequence[Panel] = PANELS, title: str = "") -> Path:
@@ -183,18 +213,19 @@ def plot_curves(runs: Runs, out: str | Path, panels: Sequence[Panel] = PANELS, t
     """
     if not runs:
         raise ValueError("nothing to draw: no run was given")
-    columns = min(4, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.5 * rows + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    grid = figure.subplots(rows, columns, squeeze=False)
     runs = {_plain(label): run for label, run in runs.items()}
-    for axes, panel in zip(grid.flat, panels, strict=False):
-        draw(axes, panel, runs)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_visible(False)
-    for axes in grid[-1]:
-        axes.set_xlabel("training step", fontsize=8)
+    sections: dict[str, list[Panel]] = {}
+    for panel in panels:
+        sections.setdefault(panel.section, []).append(panel)
+    columns = min(4, max(map(len, sections.values())))
+    rows = [-(-len(those) // columns) for those in sections.values()]
+    figure = Figure(figsize=(3.2 * columns, 2.5 * sum(rows) + 0.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    parts = figure.subfigures(len(sections), 1, squeeze=False, height_ratios=rows)
+    for part, count, (heading, those) in zip(parts.flat, rows, sections.items(), strict=True):
+        if heading:
+            part.suptitle(heading, fontsize=11)
+        _draw_section(part.subplots(count, columns, squeeze=False), those, runs)
     if len(runs) > 1:
         lines = [Line2D([], [], label=label, **style(index)) for index, label in enumerate(runs)]
         figure.legend(handles=lines, fontsize=8, loc="outside lower center", ncols=min(4, len(runs)))

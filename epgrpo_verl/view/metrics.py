@@ -6,14 +6,22 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 REWARD = "critic/score/mean"
 ZERO_VARIANCE = "ep_grpo/zero_variance_groups/share"
 RECOVERED_TOKENS = "ep_grpo/zero_variance_tokens/share"
 STEP_SECONDS = "timing_s/step"
+
+
+class Logged(Protocol):
+    """What holds the curves of a run, such as `Metrics`."""
+
+    def series(self, name: str) -> tuple[Sequence[float], Sequence[float]]:
+        """Gives the steps, or other places on the horizontal axis, and the values there; none if nothing is known."""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from epgrpo_verl.view.logs import Log
+if TYPE_CHECKING:
+    from epgrpo_verl.view.logs import Log
+    from epgrpo_verl.view.traces import TraceLog
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -22,7 +25,9 @@ def report_command(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN", help="A folder or a log file of verl, or NAME=PATH. Runs of one name are its seeds."
+            metavar="RUN",
+            help="A folder or a log file of verl, or a folder of token traces, or NAME=PATH. "
+            "Runs of one name are its seeds.",
         ),
     ],
     out: Annotated[Path, typer.Option(help=f"Folder that gets {PNG} and {HTML}.")] = Path("report"),
@@ -37,6 +42,9 @@ def report_command(
     or the console output, in this order if a folder has several. Runs whose names differ in their seed only, such as
     3b_grpo_seed1 and 3b_grpo_seed2, become one curve: the mean, with a band from the lowest to the highest seed.
 
+    Token traces in a run's folder, or in a folder of it, add what logs do not have: the gate against the entropy, the
+    share of the progress part, sign flips, where in a response the policy has moved, and zero-variance groups.
+
     Examples:
 
     \b
@@ -48,34 +56,59 @@ def report_command(
       epgrpo report runs/3b_epgrpo_seed* runs/3b_grpo_seed* --out runs/report
 
     \b
-    Names of your own, and a console log:
-      epgrpo report EP-GRPO=runs/a/metrics.jsonl GRPO=grpo.log
+    Names of your own, a console log, and traces from another place:
+      epgrpo report EP-GRPO=runs/a EP-GRPO=/data/traces/a GRPO=grpo.log
     """
-    from epgrpo_verl.view import report_page as page
+    from epgrpo_verl.view import report_data as data
+    from epgrpo_verl.view.report_page import write_report
 
     console = Console()
     try:
-        report = page.make_report([_named(run) for run in runs], title, smooth)
-        written = page.write_report(report, out.expanduser(), PNG, HTML)
+        logs, traces = _read(runs)
+        report = data.make_report(logs, title, smooth, traces)
+        written = write_report(report, out.expanduser(), PNG, HTML)
     except (OSError, ValueError, ModuleNotFoundError) as error:
         Console(stderr=True).print(
             f"epgrpo report: {error}", style="red", markup=False, highlight=False, soft_wrap=True
         )
         raise typer.Exit(1) from None
-    console.print(page.as_table(report))
-    for line in [*page.remarks(report), *map(str, written)]:
+    if logs:
+        console.print(data.as_table(report))
+    for line in [*data.remarks(report), *map(str, written)]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _named(run: str) -> tuple[str | None, Log]:
+def _read(runs: Sequence[str]) -> tuple[list[tuple[str, Log]], list[tuple[str, TraceLog]]]:
+    """Reads the logs and the traces of the runs, each with the run's name."""
     from epgrpo_verl.view.logs import load_run
+    from epgrpo_verl.view.seeds import name_of
+    from epgrpo_verl.view.traces import load_trace, trace_folder
 
+    logs, traces = [], {}
+    for run in runs:
+        name, path = _named(run)
+        trace = trace_folder(path)
+        if name is None:
+            name = name_of(path)
+        if path != trace or path.is_dir():
+            try:
+                logs.append((name, load_run(path)))
+            except FileNotFoundError:
+                if trace is None:
+                    raise
+        # The same trace may be given twice: as a folder of its own, and in that of its run.
+        if trace is not None and (key := (name, trace.resolve())) not in traces:
+            traces[key] = load_trace(trace)
+    return logs, [(name, trace) for (name, _), trace in traces.items()]
+
+
+def _named(run: str) -> tuple[str | None, Path]:
     if Path(run).expanduser().exists() or "=" not in run:
-        return None, load_run(Path(run).expanduser())
+        return None, Path(run).expanduser()
     parts = run.split("=")
     splits = [("=".join(parts[:end]), Path("=".join(parts[end:])).expanduser()) for end in range(1, len(parts))]
     # Both name and path may hold a =: the first place that makes a path which exists is meant.
     name, path = next((split for split in splits if split[1].exists()), splits[0])
     if not name:
         raise ValueError(f"{run}: no name before the =")
-    return name, load_run(path)
+    return name, path

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Protocol, TypeVar
 
-from epgrpo_verl.view.logs import Log
-from epgrpo_verl.view.metrics import Metrics
+from epgrpo_verl.view.metrics import Logged
 
 _SEED = re.compile(r"[-_. ]*seed[-_=]?\d+", re.IGNORECASE)
 INTERVAL = "mean over the seeds, with a band from the lowest seed to the highest"
@@ -23,14 +23,14 @@ class Curve:
     """A metric over the seeds of one name, at the steps that all of them logged.
 
     Attributes:
-        steps: Training steps.
+        steps: Training steps, or other places on the horizontal axis.
         mean: Mean over the seeds at each step.
         low: Lowest seed at each step.
         high: Highest seed at each step.
         seeds: Number of seeds that logged the metric.
     """
 
-    steps: list[int]
+    steps: list[float]
     mean: list[float]
     low: list[float]
     high: list[float]
@@ -42,7 +42,7 @@ def running_mean(values: Sequence[float], window: int) -> list[float]:
     return [sum(part) / len(part) for end in range(1, len(values) + 1) if (part := values[max(0, end - window) : end])]
 
 
-def over_seeds(runs: Sequence[Metrics], metric: str, window: int = 1) -> Curve:
+def over_seeds(runs: Sequence[Logged], metric: str, window: int = 1) -> Curve:
     """Computes the curve of a metric.
 
     Args:
@@ -74,19 +74,28 @@ def name_of(path: Path) -> str:
     resolved = path.resolve()
     own = resolved.stem if resolved.is_file() else resolved.name
     name = _SEED.sub("", own)
-    generic = {"", "metrics", "train", "log", "logs", "console", "run"}
-    if name in generic or re.fullmatch(r"metrics-\d+", name):
+    generic = {"", "metrics", "train", "log", "logs", "console", "run", "trace", "traces"}
+    if name in generic or re.fullmatch(r"metrics-\d+|step_\d+(-\d+)?\.jsonl", name):
         return name_of(resolved.parent) if resolved.parent != resolved else own
     return name
 
 
-def group(runs: Sequence[tuple[str | None, Log]]) -> Mapping[str, list[Log]]:
-    """Groups runs by name, in the order in which the names come up.
+class Source(Protocol):
+    """Anything that was read of a run, such as its log or its trace."""
+
+    path: Path
+
+
+Kind = TypeVar("Kind", bound=Source)
+
+
+def group(runs: Sequence[tuple[str | None, Kind]]) -> Mapping[str, list[Kind]]:
+    """Groups what was read by the names of the runs, in the order in which the names come up.
 
     Args:
-        runs: The name that was given, or None, and the run.
+        runs: The name that was given, or None, and what was read.
     """
-    groups: dict[str, list[Log]] = {}
-    for name, log in runs:
-        groups.setdefault(name if name is not None else name_of(log.path), []).append(log)
+    groups: dict[str, list[Kind]] = {}
+    for name, source in runs:
+        groups.setdefault(name if name is not None else name_of(source.path), []).append(source)
     return groups

@@ -98,7 +98,7 @@ def test_a_picture_shows_the_run(tmp_path):
     empty = imread(plot_curves({"run": load_metrics_from('{"step": 1, "data": {"x": 1}}\n')}, tmp_path / "empty.png"))
     assert one.shape[0] > 300
     assert one.shape[1] > 900
-    blue, orange = (0x1F / 255, 0x77 / 255, 0xB4 / 255), (1.0, 0x7F / 255, 0x0E / 255)
+    blue, orange = (0.0, 0x72 / 255, 0xB2 / 255), (0xD5 / 255, 0x5E / 255, 0.0)
     assert _pixels(one, blue) > 1000 and _pixels(one, orange) == 0
     assert _pixels(two, orange) > 1000
     assert _pixels(empty, blue) == 0

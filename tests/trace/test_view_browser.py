@@ -8,24 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
+from page_watch import DESKTOP, PHONE, Seen
 from trace_batches import HOSTILE, make_batch
 
 from epgrpo_verl.trace.reader import read_trace
-
-DESKTOP = {"width": 1280, "height": 900}
-PHONE = {"width": 375, "height": 720}
-
-
-class Seen:
-    """What a page did: requests, messages of errors, dialogs."""
-
-    def __init__(self, page):
-        self.requests: list[str] = []
-        self.errors: list[str] = []
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
-        page.on("dialog", lambda dialog: self.errors.append("dialog") or dialog.dismiss())
 
 
 @pytest.fixture
