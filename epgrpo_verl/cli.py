@@ -80,7 +80,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     ),
     "report": Subcommand(
         "epgrpo_verl.view.report",
-        "Draw the curves of runs from verl's own logs.",
+        "Draw the curves of runs from verl's own logs and token traces.",
         needs=("matplotlib", "jinja2"),
     ),
     "view": Subcommand(

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs linters and tests in an environment of their own (ENV_DIR, default .venv-test in this checkout).
 # Arguments go to pytest: `bash scripts/test.sh -m "not slow"`.
-# The viewer is tested in the Chromium or Chrome on the PATH (or CHROMIUM=/path/to/it); without one, those tests are skipped.
+# Viewer and report are tested in the Chromium or Chrome on the PATH (or CHROMIUM=/path/to/it); without one, those tests are skipped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/environment.sh

@@ -172,7 +172,7 @@ def remarks(report: Report) -> list[str]:
     for panel in report.panels:
         if names := report.missing(panel):
             lines.append(f"{panel.title}: {absence(panel)} {', '.join(names)}")
-    return [*lines, *trace_remarks(report), *damage(report)]
+    return [*lines, *trace_remarks(report), *trace_warnings(report)]
 
 
 def absence(panel: Panel) -> str:
@@ -198,9 +198,19 @@ def trace_remarks(report: Report) -> list[str]:
     return lines
 
 
-def damage(report: Report) -> list[str]:
-    """The trace files that were left out, and why."""
-    return [f"left out: {line}" for traces in report.traces.values() for trace in traces for line in trace.damaged]
+def trace_warnings(report: Report) -> list[str]:
+    """The trace files that were left out, and why; traces that a former run may have left behind."""
+    lines = [f"left out: {line}" for traces in report.traces.values() for trace in traces for line in trace.damaged]
+    for name, logs in report.groups.items():
+        logged = max((step for log in logs for step in log.metrics.steps), default=None)
+        traced = max((step for trace in report.traces[name] for step in trace.steps), default=0)
+        # The trace of a step that is under way is written before the step is logged.
+        if logged is not None and traced > logged + 1:
+            lines.append(
+                f"the token traces of {name} go on to step {traced}, its log ends at step {logged}: the later ones may "
+                "be of a former run with the same trace_dir"
+            )
+    return lines
 
 
 def counted(number: int, noun: str) -> str:

@@ -24,11 +24,11 @@ from epgrpo_verl.view.report_data import (
     absence,
     cells,
     counted,
-    damage,
     is_traced,
     note,
     titles,
     trace_remarks,
+    trace_warnings,
 )
 from epgrpo_verl.view.traces import SECTION
 
@@ -60,7 +60,7 @@ def html(report: Report) -> str:
         trace_heading=SECTION,
         trace_panels=[_figure(report, panel) for panel in report.panels if is_traced(panel)],
         trace_remarks=trace_remarks(report),
-        damage=damage(report),
+        trace_warnings=trace_warnings(report),
         left_out=titles(report.left_out),
         sources=[
             *({"path": str(log.path), "what": f"{log.kind} logger", "steps": len(log.metrics.steps)} for log in logs),

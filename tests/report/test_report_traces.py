@@ -183,6 +183,16 @@ def test_where_every_file_is_damaged_the_log_is_shown_and_without_one_it_is_said
     assert "step_000010.jsonl.gz" in done.output and not (tmp_path / "none").exists()
 
 
+def test_traces_beyond_the_end_of_the_log_are_said(run, tmp_path):
+    said = "the token traces of mine go on to step 20, its log ends at step 5"
+    assert said in report(run, "--out", tmp_path / "out").output
+    assert said[1:] in (tmp_path / "out" / HTML).read_text()
+    for step in (10, 20):
+        (run / "traces" / f"step_{step:06d}.jsonl.gz").unlink()
+    write_trace(run / "traces", [6])  # the step under way
+    assert "go on to step" not in report(run, "--out", tmp_path / "out").output
+
+
 def test_a_quantity_that_was_not_computed_leaves_out_its_panel(run, tmp_path):
     file = run / "traces" / "step_000020.jsonl.gz"
     header, *groups = map(json.loads, gzip.decompress(file.read_bytes()).decode().splitlines())
