@@ -64,7 +64,8 @@ def report_command(
 
     console = Console()
     try:
-        logs, traces = _read(runs)
+        with Console(stderr=True).status("Reading the runs"):
+            logs, traces = _read(runs)
         report = data.make_report(logs, title, smooth, traces)
         written = write_report(report, out.expanduser(), PNG, HTML)
     except (OSError, ValueError, ModuleNotFoundError) as error:

@@ -132,7 +132,7 @@ def test_a_trace_from_another_place_joins_its_run_and_one_given_twice_counts_onc
     elsewhere = write_trace(tmp_path / "elsewhere", [1, 10], STRONG)
     done = report(f"mine={EP_GRPO}", f"mine={elsewhere}", run, run / "traces", "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
-    assert done.output.count("token traces of mine") == 2
+    assert done.output.count("\ntoken traces of mine") == 2
     assert "mine (2 seeds)" not in done.output and "no token traces" not in done.output
 
 
