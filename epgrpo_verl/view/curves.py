@@ -52,6 +52,7 @@ class Panel:
         about: What to see in it, in a sentence.
         warm_up: First steps that do not count for the range of the vertical axis, which begins at 0 then.
         x: Label of the horizontal axis.
+        log_x: Whether the horizontal axis is logarithmic.
         dots: Name of single points that are drawn behind the curve of a single run.
         section: Heading of the panels that are shown together with it.
     """
@@ -64,6 +65,7 @@ class Panel:
     about: str = ""
     warm_up: int = 0
     x: str = TRAINING_STEP
+    log_x: bool = False
     dots: str = ""
     section: str = ""
 
@@ -157,6 +159,8 @@ def draw(axes: Axes, panel: Panel, runs: Runs) -> None:
     axes.set_title(panel.title, fontsize=10)
     axes.set_ylabel(panel.unit, fontsize=8)
     axes.tick_params(labelsize=8)
+    if panel.log_x:
+        axes.set_xscale("log")
     if panel.x == TRAINING_STEP:
         axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)

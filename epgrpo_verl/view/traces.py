@@ -18,8 +18,10 @@ SECTION = "From token traces"
 """Heading of the panels."""
 PREFIX = "trace/"
 """How the names of the curves begin."""
-ENTROPY_BIN = 0.1
-"""Width of a bin of the gate's curve, in nats."""
+BINS_PER_DECADE = 5
+"""Bins of the gate's curve: the entropy of a trained policy's tokens spans several powers of ten."""
+LOWEST_ENTROPY = 1e-4
+"""In nats. Tokens with less are drawn here."""
 STAGES = 10
 """Parts of the progress coordinate; one number for all runs, whatever their num_buckets."""
 FEWEST = 5
@@ -37,6 +39,7 @@ _PANELS: tuple[Panel, ...] = (
         (-0.03, 1.03),
         about=f"The gate of tokens with this entropy; dots are single tokens of a single trace. {_LATE}",
         x="entropy, nats",
+        log_x=True,
         dots=PREFIX + "gate_of_token",
     ),
     Panel(
@@ -198,13 +201,14 @@ def _over_steps(values: Mapping[int, Mapping[str, float]]) -> dict[str, tuple[li
 def _profiles(table: Mapping[str, np.ndarray]) -> dict[str, tuple[list[float], list[float]]]:
     """The curves that are not over the steps."""
     known = np.isfinite(table["entropy"] + table["gate"])
-    entropy, gate = table["entropy"][known], table["gate"][known]
+    entropy, gate = np.maximum(table["entropy"][known], LOWEST_ENTROPY), table["gate"][known]
     some = slice(None, None, max(1, -(-len(gate) // DOTS)))
     placed = np.isfinite(table["log_ratio"] + table["progress_coordinate"])
     # A token with the coordinate 1, the last of its row, belongs to the last stage.
     stage = np.minimum(np.floor(table["progress_coordinate"][placed] * STAGES), STAGES - 1)
+    decade, mean_gate = _means(np.floor(np.log10(entropy) * BINS_PER_DECADE), gate, 1 / BINS_PER_DECADE)
     return {
-        PREFIX + "gate": _means(np.floor(entropy / ENTROPY_BIN), gate, ENTROPY_BIN),
+        PREFIX + "gate": ([10**exponent for exponent in decade], mean_gate),
         PREFIX + "gate_of_token": (entropy[some].tolist(), gate[some].tolist()),
         PREFIX + "log_ratio_by_stage": _means(stage, np.abs(table["log_ratio"][placed]), 1 / STAGES),
     }

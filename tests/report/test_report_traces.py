@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -78,15 +79,16 @@ def test_gate_and_log_ratio_are_those_of_the_last_third(run):
     result, valid, _ = tokens(20)
     gates, ratios = {}, {}
     for row, column in valid.nonzero().tolist():
-        entropy = f"{make_batch(seed=20).entropy[row, column]:.5g}"
-        gates.setdefault(int(float(entropy) * 10), []).append(float(result.gate[row, column]))
+        entropy = float(f"{make_batch(seed=20).entropy[row, column]:.5g}")
+        gates.setdefault(math.floor(5 * math.log10(entropy)), []).append(float(result.gate[row, column]))
         stage = min(int(float(f"{result.progress_coordinate[row, column]:.5g}") * STAGES), STAGES - 1)
         ratios.setdefault(stage, []).append(abs(float(result.log_ratio[row, column])))
-    for name, groups, width in (("gate", gates, 0.1), ("log_ratio_by_stage", ratios, 1 / STAGES)):
+    decades, tenths = lambda number: 10 ** ((number + 0.5) / 5), lambda number: (number + 0.5) / STAGES
+    for name, groups, middle in (("gate", gates, decades), ("log_ratio_by_stage", ratios, tenths)):
         kept = {number: values for number, values in sorted(groups.items()) if len(values) >= FEWEST}
-        assert len(kept) > 5
+        assert len(kept) > 4
         places, means = trace.series(f"trace/{name}")
-        assert places == pytest.approx([(number + 0.5) * width for number in kept])
+        assert places == pytest.approx([middle(number) for number in kept])
         assert means == pytest.approx([sum(values) / len(values) for values in kept.values()], rel=1e-3)
     entropies, single = trace.series("trace/gate_of_token")
     assert len(single) == len(entropies) == int(valid.sum())
