@@ -119,7 +119,7 @@ def examine_config(
     """Run all checks on a config that was composed already; it is not changed. See `examine`."""
     say = console.log if console is not None and console.is_terminal else lambda text: None
     _import_quietly()
-    from . import batch, model, passes, rules, values
+    from . import batch, model, parallel, passes, rules, values
 
     working = copy.deepcopy(config)
     checks = values.value_checks(working)
@@ -137,7 +137,9 @@ def examine_config(
     steps: tuple[tuple[str, Callable[[DictConfig], list[Check]]], ...] = (
         ("settings", rules.settings_checks),
         ("plugin", rules.preflight_checks),
+        (parallel.HEADS, parallel.head_checks),
         (batch.NAME, batch.batch_checks),
+        (parallel.NAME, parallel.rollout_checks),
         ("entropy", passes.pass_checks),
         ("model", lambda c: [model.lora_check(c), model.entropy_memory_check(c), model.fused_kernels_check(c)]),
         ("verl's own checks", lambda c: [rules.verl_check(c)]),

@@ -9,6 +9,7 @@ import importlib.util
 import json
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
@@ -82,13 +83,16 @@ def _vllm_version() -> str:
     return "vLLM"
 
 
-def vocabulary_size(config: DictConfig) -> int | None:
-    """Vocabulary size of the model, if its ``config.json`` is in a local folder or in the hub's cache."""
+def model_config(config: DictConfig) -> dict[str, Any]:
+    """The model's ``config.json``, if it is in a local folder or in the hub's cache; empty otherwise.
+
+    Of a model with several parts, the part that reads and writes text.
+    """
     path = preflight.select(config, "actor_rollout_ref.model.hf_config_path") or preflight.select(
         config, "actor_rollout_ref.model.path"
     )
     if not path:
-        return None
+        return {}
     local = Path(path).expanduser() / "config.json"
     if not local.is_file():
         from huggingface_hub import try_to_load_from_cache
@@ -97,12 +101,12 @@ def vocabulary_size(config: DictConfig) -> int | None:
         try:
             cached = try_to_load_from_cache(str(path), "config.json")
         except HFValidationError:
-            return None
+            return {}
         if not isinstance(cached, str):
-            return None
+            return {}
         local = Path(cached)
     content = json.loads(local.read_text(encoding="utf-8"))
-    return content.get("vocab_size") or content.get("text_config", {}).get("vocab_size")
+    return content | content.get("text_config", {})
 
 
 def entropy_memory_check(config: DictConfig) -> Check:
@@ -117,7 +121,7 @@ def entropy_memory_check(config: DictConfig) -> Check:
         tokens = preflight.select(config, "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu", length)
     else:
         tokens = length * (sizes[OLD_MICRO] or 1)
-    vocabulary = vocabulary_size(config)
+    vocabulary = model_config(config).get("vocab_size")
     gib = tokens * (vocabulary or ASSUMED_VOCABULARY) * 4 / 2**30
     source = "" if vocabulary else " (assumed)"
     text = f"{tokens} tokens x {vocabulary or ASSUMED_VOCABULARY}{source} logits = {gib:.1f} GiB in float32 per copy"

@@ -38,6 +38,8 @@ _AT_LEAST_1 = (
     f"{_ACTOR}.megatron.pipeline_model_parallel_size",
     f"{_ACTOR}.megatron.context_parallel_size",
     f"{_ROLLOUT}.tensor_model_parallel_size",
+    f"{_ROLLOUT}.data_parallel_size",
+    f"{_ROLLOUT}.pipeline_model_parallel_size",
     f"{_ROLLOUT}.log_prob_max_token_len_per_gpu",
     "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu",
 )

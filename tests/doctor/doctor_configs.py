@@ -23,6 +23,7 @@ GOOD = (
     "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4",
     "actor_rollout_ref.rollout.name=vllm",
     "actor_rollout_ref.rollout.n=4",
+    "actor_rollout_ref.rollout.tensor_model_parallel_size=1",
     "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=4",
     "trainer.n_gpus_per_node=1",
 )

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from doctor_configs import GOOD, Report, changed, doctor, doctor_on, key_of
 
@@ -14,6 +16,9 @@ MINI, MICRO = f"{ACTOR}.ppo_mini_batch_size", f"{ACTOR}.ppo_micro_batch_size_per
 OLD_MICRO = f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu"
 REF_MICRO = "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu"
 LOSS_MODE = f"{ACTOR}.policy_loss.loss_mode"
+ULYSSES = f"{ACTOR}.ulysses_sequence_parallel_size"
+TP = f"{ROLLOUT}.tensor_model_parallel_size"
+SEPARATE = ("trainer.v1.trainer_mode=separate_async", "data.train_batch_size=32")
 
 BROKEN = {
     "estimator misspelt": (
@@ -120,7 +125,7 @@ BROKEN = {
         [f"{ACTOR}.ppo_max_token_len_per_gpu=1024"],
     ),
     "sequence parallel over more GPUs than there are": (
-        [f"{ACTOR}.ulysses_sequence_parallel_size=2", f"{MODEL}.use_remove_padding=True"],
+        [f"{ULYSSES}=2", f"{MODEL}.use_remove_padding=True"],
         "batch sizes",
         "1 GPUs cannot be shared by copies of the model that take 2 GPUs each",
         ["trainer.n_gpus_per_node=2"],
@@ -136,6 +141,48 @@ BROKEN = {
         "batch sizes",
         "12 prompts are not a whole number of mini-batches",
         [f"{MINI}=6"],
+    ),
+    "one GPU for servers of two": (
+        [f"{TP}=2"],
+        "rollout",
+        "1 GPUs (trainer.nnodes x trainer.n_gpus_per_node) cannot be shared by rollout servers of 2 GPUs each",
+        [f"{TP}=1"],
+    ),
+    "GPUs that copies in data parallel do not fill": (
+        ["trainer.n_gpus_per_node=4", f"{ROLLOUT}.data_parallel_size=3", f"{TP}=2"],
+        "rollout",
+        "tensor x data x pipeline parallel size = 2 x 3 x 1",
+        [f"{ROLLOUT}.data_parallel_size=1"],
+    ),
+    "a server that ends in the middle of a node": (
+        ["trainer.nnodes=3", "trainer.n_gpus_per_node=4", "data.train_batch_size=12", f"{MINI}=12", f"{TP}=6"],
+        "rollout",
+        "A rollout server of 6 GPUs does not fill whole nodes of 4 GPUs",
+        [f"{TP}=2"],
+    ),
+    "pipeline parallel rollout on vLLM": (
+        ["trainer.n_gpus_per_node=2", f"{ROLLOUT}.pipeline_model_parallel_size=2"],
+        "rollout",
+        "self.name='vllm' not implemented pipeline_model_parallel_size > 1",
+        None,
+    ),
+    "separate_async without GPUs for the rollout": (
+        [*SEPARATE, f"{ROLLOUT}.checkpoint_engine.backend=nccl"],
+        "rollout",
+        f"needs GPUs for its rollout servers, got {ROLLOUT}.nnodes=0",
+        [f"{ROLLOUT}.nnodes=1"],
+    ),
+    "separate_async without a way to send weights": (
+        [*SEPARATE, f"{ROLLOUT}.nnodes=1"],
+        "rollout",
+        f"which {ROLLOUT}.checkpoint_engine.backend=naive cannot",
+        [f"{ROLLOUT}.checkpoint_engine.backend=nccl"],
+    ),
+    "separate_async with less GPUs than a server takes": (
+        [*SEPARATE, "trainer.n_gpus_per_node=4", f"{TP}=4", f"{ROLLOUT}.nnodes=1", f"{ROLLOUT}.n_gpus_per_node=2"],
+        "rollout",
+        "The 2 GPUs of the separate rollout servers",
+        [f"{ROLLOUT}.nnodes=2"],
     ),
     "micro-batch sizes in two units": (
         [f"{ACTOR}.ppo_micro_batch_size=4"],
@@ -236,3 +283,53 @@ def test_a_rank_that_vllm_does_not_serve_names_the_largest(vllm_source):
     check = doctor_on(f"{MODEL}.lora_rank=128").one("LoRA")
     assert "Rank 128 is too large" in check.message and "allows 1, 8, 16, 32, 64" in check.message
     assert check.fix == (f"{MODEL}.lora_rank=64",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "message", "fix"),
+    [
+        (
+            (f"{TP}=4", "trainer.n_gpus_per_node=4"),
+            "attention heads",
+            f"14 attention heads cannot be split into 4 equal parts ({TP})",
+            f"{TP}=2",
+        ),
+        (
+            (f"{ULYSSES}=4", f"{MODEL}.use_remove_padding=True", "trainer.n_gpus_per_node=4"),
+            "attention heads",
+            f"14 attention heads cannot be split into 4 equal parts ({ULYSSES})",
+            f"{ULYSSES}=2",
+        ),
+        (
+            (f"{ULYSSES}=7", f"{MODEL}.use_remove_padding=True", "trainer.n_gpus_per_node=7"),
+            "attention heads",
+            "The model's 2 key-value heads and 7 parts",
+            f"{ULYSSES}=1",
+        ),
+        (
+            (f"{ROLLOUT}.max_model_len=4096",),
+            "rollout",
+            f"{ROLLOUT}.max_model_len=4096, but the model has 2048 positions",
+            f"{ROLLOUT}.max_model_len=2048",
+        ),
+    ],
+)
+def test_what_a_known_model_cannot_do_is_found_and_mended(tmp_path, changes, name, message, fix):
+    shape = {"num_attention_heads": 14, "num_key_value_heads": 2, "max_position_embeddings": 2048}
+    (tmp_path / "config.json").write_text(json.dumps(shape))
+    changes = (f"{MODEL}.path={tmp_path}", *changes)
+    report = doctor_on(*changes)
+    check = report.failures[0]
+    assert check.name == name
+    assert message in check.message
+    assert check.fix == (fix,)
+    mended = doctor_on(*changes, *lines_of(report))
+    assert not mended.failures, mended.failures
+
+
+def test_megatron_deals_out_whole_heads_too(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"num_attention_heads": 6}))
+    key = f"{ACTOR}.megatron.tensor_model_parallel_size"
+    changes = (f"{MODEL}.path={tmp_path}", f"{key}=4", "trainer.n_gpus_per_node=4")
+    check = doctor_on(*changes, config_name="ppo_megatron_trainer").one("attention heads")
+    assert check.fix == (f"{key}=2",)

@@ -15,6 +15,7 @@ from epgrpo_verl.doctor.report import Status
 ACTOR, ROLLOUT, MODEL = (f"actor_rollout_ref.{part}" for part in ("actor", "rollout", "model"))
 MEGATRON = ("actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2", "trainer.n_gpus_per_node=4")
 CHUNKING = f"{ACTOR}.entropy_from_logits_with_chunking=True"
+TP = f"{ROLLOUT}.tensor_model_parallel_size"
 ASYNC = (
     "trainer.v1.trainer_mode=separate_async",
     "data.train_batch_size=32",
@@ -33,6 +34,14 @@ ASYNC = (
         (f"{ACTOR}.use_dynamic_bsz=True", f"{ACTOR}.ppo_max_token_len_per_gpu=2048", "trainer.n_gpus_per_node=8"),
         ("trainer.v1.trainer_mode=colocate_async",),
         ASYNC,
+        (
+            *ASYNC,
+            "actor_rollout_ref.hybrid_engine=False",
+            f"{TP}=2",
+            f"{ROLLOUT}.nnodes=2",
+        ),
+        (f"{TP}=2", f"{ROLLOUT}.data_parallel_size=2", "trainer.n_gpus_per_node=4"),
+        (f"{TP}=8", "trainer.nnodes=2", "trainer.n_gpus_per_node=4"),
         ("trainer.use_v1=False",),
         ("+algorithm.ep_grpo.progress=False",),
         ("algorithm.rollout_correction.rollout_is=token", "algorithm.rollout_correction.rollout_rs=token_k1"),

@@ -115,6 +115,7 @@ def test_the_dry_run_refuses_what_verl_refuses(capsys):
         ),
         ({"STEPS": "abc", "LORA_RANK": "-3", "SEED": "007"}, ("set STEPS=1", "set LORA_RANK=0", "set SEED=7")),
         ({"PPO_MAX_TOKEN_LEN_PER_GPU": "100"}, ("set PPO_MAX_TOKEN_LEN_PER_GPU=4096",)),
+        ({"ROLLOUT_TP": "2"}, ("set ROLLOUT_TP=1", "1 GPUs")),
         ({"NGPUS_PER_NODE": "0"}, ("set NGPUS_PER_NODE=1",)),
         ({"TEMPERATURE": "0"}, ("set TEMPERATURE=1.0",)),
         ({"TRAIN_BATCH_SIZE": "8 9"}, ("set TRAIN_BATCH_SIZE=1 ",)),
