@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from tokenizers.pre_tokenizers import ByteLevel
@@ -71,25 +72,31 @@ def build_tokenizer() -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def build_model(tokenizer: PreTrainedTokenizerBase, settings: WarmUp) -> PreTrainedModel:
-    """Builds the untrained Qwen2 model."""
+def build_model(tokenizer: PreTrainedTokenizerBase, settings: WarmUp, **changes: Any) -> PreTrainedModel:
+    """Builds the untrained Qwen2 model.
+
+    Args:
+        tokenizer: Where its special tokens come from.
+        settings: Its width, depth and seed.
+        **changes: Fields of ``Qwen2Config`` that are to be otherwise.
+    """
     torch.manual_seed(settings.seed)
-    config = Qwen2Config(
-        vocab_size=264,
-        hidden_size=settings.hidden_size,
-        intermediate_size=2 * settings.hidden_size,
-        num_hidden_layers=settings.num_layers,
-        num_attention_heads=2,  # head_dim 32: the smallest that the attention of vLLM's CPU build has
-        num_key_value_heads=1,
-        max_position_embeddings=512,
-        tie_word_embeddings=False,
-        use_sliding_window=False,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        initializer_range=0.06,  # three times the usual: so narrow a model learns sooner from larger weights
-    )
-    model = Qwen2ForCausalLM(config)
+    sizes = {
+        "vocab_size": 264,
+        "hidden_size": settings.hidden_size,
+        "intermediate_size": 2 * settings.hidden_size,
+        "num_hidden_layers": settings.num_layers,
+        "num_attention_heads": 2,  # head_dim 32: the smallest that the attention of vLLM's CPU build has
+        "num_key_value_heads": 1,
+        "max_position_embeddings": 512,
+        "tie_word_embeddings": False,
+        "use_sliding_window": False,
+        "bos_token_id": None,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "initializer_range": 0.06,  # three times the usual: so narrow a model learns sooner from larger weights
+    }
+    model = Qwen2ForCausalLM(Qwen2Config(**(sizes | changes)))
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model

@@ -5,8 +5,7 @@
 from pathlib import Path
 
 import pandas as pd
-import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from epgrpo_verl.quickstart import model as quickstart
 
@@ -25,26 +24,9 @@ def build_tokenizer() -> PreTrainedTokenizerBase:
 
 
 def build_model(tie: bool = False) -> PreTrainedModel:
-    """About a hundred thousand random parameters."""
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=264,
-        hidden_size=64,  # 32 per head: vLLM's CPU attention has no kernel for less
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=128,
-        tie_word_embeddings=tie,
-        bos_token_id=None,
-        eos_token_id=2,
-        pad_token_id=0,
-        initializer_range=0.3,  # peaked enough that distributions differ from uniform
-    )
-    model = Qwen2ForCausalLM(config).eval()
-    model.generation_config.eos_token_id = 2
-    model.generation_config.pad_token_id = 0
-    return model
+    """About a hundred thousand random parameters, peaked enough that distributions differ from uniform."""
+    changes = {"intermediate_size": 64, "max_position_embeddings": 128, "initializer_range": 0.3}
+    return quickstart.build_model(build_tokenizer(), quickstart.WarmUp(), tie_word_embeddings=tie, **changes).eval()
 
 
 def save(folder: Path, tie: bool = False) -> Path:

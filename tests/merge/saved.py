@@ -15,32 +15,18 @@ import torch.multiprocessing
 from peft import LoraConfig, PeftModel, get_peft_model
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, Qwen2Config, Qwen2ForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from epgrpo_verl.quickstart.model import build_tokenizer
+from epgrpo_verl.quickstart.model import WarmUp, build_model, build_tokenizer
 
 RANK, ALPHA = 4, 12
 
 
 def save_base(folder: Path, tie: bool = False, dtype: torch.dtype = torch.float32) -> Path:
     """A random Qwen2 of 7 x 2 + 3 weights whose sizes do not divide evenly among processes."""
-    torch.manual_seed(0)
     tokenizer = build_tokenizer()
-    config = Qwen2Config(
-        vocab_size=267,
-        hidden_size=32,
-        intermediate_size=45,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=64,
-        tie_word_embeddings=tie,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        initializer_range=0.2,
-    )
-    model = Qwen2ForCausalLM(config).to(dtype)
+    changes = {"vocab_size": 267, "intermediate_size": 45, "max_position_embeddings": 64, "initializer_range": 0.2}
+    model = build_model(tokenizer, WarmUp(hidden_size=32), tie_word_embeddings=tie, **changes).to(dtype)
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, tokenizer.pad_token_id]
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
