@@ -4,7 +4,7 @@
 #
 # The shared body of the run_qwen2.5_*.sh recipes: the experiments of the EP-GRPO paper (arXiv 2605.04960) on verl.
 # NOT RUN ON A GPU. In the tests every recipe is composed against verl's own config, passes verl's own checks, and trains
-# a tiny model for two steps on a CPU.
+# a tiny model for two steps on a CPU; docs/reproduce.md says which of these runs were seen.
 # docs/reproduce.md says which value is the paper's and which is a choice.
 #
 # A recipe sets what differs in variables and sources this file.
