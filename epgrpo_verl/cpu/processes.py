@@ -63,6 +63,14 @@ def command_line(process: psutil.Process) -> list[str]:
         return []
 
 
+def parent_id(process: psutil.Process) -> int:
+    """Give the process id of a process's parent, or 0 if the process has ended."""
+    try:
+        return process.ppid()
+    except psutil.Error:
+        return 0
+
+
 def end_all(patience_s: float = 3.0, limit_s: float = 20.0) -> int:
     """End every process below this one: politely, then by force.
 

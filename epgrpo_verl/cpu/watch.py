@@ -52,7 +52,12 @@ class Watch:
         """
         now = time.monotonic()
         lines = {process.pid: processes.command_line(process) for process in tree}
-        self._last_seen |= {(pid, title): now for pid, line in lines.items() if (title := self._title(line))}
+        titles = {pid: title for pid, line in lines.items() if (title := self._title(line))}
+        # A process that was just forked has its parent's command line until it runs a program of its own.
+        forked = {
+            process.pid for process in tree if titles.get(processes.parent_id(process)) == titles.get(process.pid)
+        }
+        self._last_seen |= {(pid, title): now for pid, title in titles.items() if pid not in forked}
         gone = [key for key, seen in self._last_seen.items() if now - seen > GONE_S]
         for key in gone:
             del self._last_seen[key]

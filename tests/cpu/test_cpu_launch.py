@@ -147,3 +147,45 @@ def test_a_ray_that_does_not_answer_is_told_of_once(monkeypatch):
     (line,) = told
     assert "Ray at nowhere does not say which actors died" in line
     assert "Error" in line
+
+
+# The child looks like its parent at first, as a worker does that Ray's raylet has just forked.
+FORKING = """
+import os, sys, time
+if os.fork() == 0:
+    sys.stdin.readline()
+    os.execlp("sleep", "sleep", "1000")
+print(flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_forked_worker_that_starts_its_program_is_not_taken_for_a_dead_raylet(monkeypatch):
+    monkeypatch.setattr(watch, "GONE_S", 0.2)
+    told = []
+    raylet = subprocess.Popen(
+        ["bin/raylet", "-c", FORKING], executable=sys.executable, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    process = psutil.Process(raylet.pid)
+    raylet.stdout.readline()
+    (child,) = process.children()
+    try:
+        looker = watch.Watch(dict(os.environ), told.append)
+        assert child.cmdline() == process.cmdline()
+        assert looker.look([process, child]) == []
+        raylet.stdin.write(b"\n")
+        raylet.stdin.flush()
+        give_up = time.monotonic() + 60
+        while child.name() != "sleep" and time.monotonic() < give_up:
+            time.sleep(0.05)
+        assert child.name() == "sleep"
+        time.sleep(0.4)
+        assert looker.look([process, child]) == []
+        raylet.kill()
+        raylet.wait()
+        time.sleep(0.4)
+        assert looker.look([child]) == [f"Ray's raylet (process {raylet.pid})"]
+    finally:
+        raylet.kill()
+        child.kill()
+        raylet.wait()
