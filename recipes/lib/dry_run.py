@@ -13,12 +13,18 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from memory_plan import memory_plan, model_shape, render
-from omegaconf import DictConfig, OmegaConf
+try:
+    from memory_plan import memory_plan, model_shape, render
+    from omegaconf import DictConfig, OmegaConf
 
-from epgrpo_verl.doctor.command import examine_config
-from epgrpo_verl.doctor.compose import compose_config
-from epgrpo_verl.doctor.report import Check, Status
+    from epgrpo_verl.doctor.command import examine_config
+    from epgrpo_verl.doctor.compose import compose_config
+    from epgrpo_verl.doctor.report import Check, Status
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"{sys.executable} has no {error.name}: activate the environment that has verl and epgrpo_verl in it, "
+        "or set PYTHON to its Python"
+    )
 
 _KNOB = re.compile(r'(?<=[\s(])(\w+(?:\.\w+)+)="\$(\w+)"\)?$', re.MULTILINE)
 
