@@ -18,7 +18,8 @@ def browser_program() -> str | None:
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
-@pytest.fixture(scope="session")
+# Not for the session: playwright's event loop runs until the fixture ends, and asyncio allows no other beside it.
+@pytest.fixture(scope="module")
 def browser() -> Iterator:
     """Headless Chromium, driven by playwright."""
     playwright = pytest.importorskip(
