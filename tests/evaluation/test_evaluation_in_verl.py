@@ -49,7 +49,7 @@ def overrides(model: Path, data: tuple[Path, Path], out: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("v1", [True, False])
+@pytest.mark.parametrize("v1", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["v1", "v0"])
 def test_a_validation_of_verl_is_read_and_compared(model, data, finished, tmp_path, v1):
     settings = cpu.merge_overrides(
         cpu.overrides("hf"), [*overrides(model, data, tmp_path / "validation"), f"trainer.use_v1={v1}"]

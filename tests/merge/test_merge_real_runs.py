@@ -35,7 +35,9 @@ def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("overrides", [LORA, ()], ids=["lora", "full"])
+@pytest.mark.parametrize(
+    "overrides", [pytest.param(LORA, id="lora"), pytest.param((), id="full", marks=pytest.mark.nightly)]
+)
 def test_the_merged_checkpoint_is_the_policy_that_verl_went_on_with(assets: Path, tmp_path: Path, overrides):
     checkpoints = tmp_path / "checkpoints"
     saving = ("trainer.save_freq=1", f"trainer.default_local_dir={checkpoints}")
