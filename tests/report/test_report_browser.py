@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from page_watch import DESKTOP, PHONE, Seen
+from page_watch import DESKTOP, PHONE, page_opener
 from trace_batches import write_trace
 from typer.testing import CliRunner
 
@@ -39,18 +39,8 @@ def page_file(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def open_page(browser, page_file):
-    pages = []
-
-    def open_(size=DESKTOP):
-        page = browser.new_page(viewport=size)
-        pages.append(page)
-        page.seen = Seen(page)
-        page.goto(page_file.as_uri())
-        return page
-
-    yield open_
-    for page in pages:
-        page.close()
+    with page_opener(browser, page_file) as open_:
+        yield open_
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])

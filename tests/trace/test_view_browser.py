@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from page_watch import DESKTOP, PHONE, Seen
+from page_watch import PHONE, page_opener
 from trace_batches import HOSTILE, make_batch
 
 from epgrpo_verl.trace.reader import read_trace
@@ -17,18 +17,8 @@ from epgrpo_verl.trace.reader import read_trace
 @pytest.fixture
 def open_page(browser, viewer: Path):
     """Opens the page from its file."""
-    pages = []
-
-    def open_(size=DESKTOP):
-        page = browser.new_page(viewport=size)
-        pages.append(page)
-        page.seen = Seen(page)
-        page.goto(viewer.as_uri())
-        return page
-
-    yield open_
-    for page in pages:
-        page.close()
+    with page_opener(browser, viewer) as open_:
+        yield open_
 
 
 def token(page, row: int, index: int):
