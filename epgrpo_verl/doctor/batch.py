@@ -10,7 +10,7 @@ in a worker. Each rule here mends the config it is given, so that the next ones 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from omegaconf import DictConfig
@@ -100,15 +100,21 @@ class Sizes:
         return rows // self.data_parallel
 
 
-def batch_checks(config: DictConfig) -> list[Check]:
-    """All rules, in order; each mends in place what it found to fail."""
-    sizes = Sizes(config)
+def apply_rules(rules: Iterable[Callable[[Sizes], Iterator[Check]]], sizes: Sizes) -> list[Check]:
+    """What the rules found, in order; each mends in place what it found to fail."""
     checks: list[Check] = []
-    for rule in _RULES:
+    for rule in rules:
         for check in rule(sizes):
             checks.append(check)
             if check.status is Status.FAILED:
-                apply(config, check.fix)
+                apply(sizes.config, check.fix)
+    return checks
+
+
+def batch_checks(config: DictConfig) -> list[Check]:
+    """All rules of batch sizes, see `apply_rules`."""
+    sizes = Sizes(config)
+    checks = apply_rules(_RULES, sizes)
     if checks:
         return checks
     split = "by tokens" if sizes.dynamic else f"micro-batches of {sizes[MICRO]}"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from omegaconf import DictConfig, OmegaConf
 
 from ..plugin import preflight
-from .batch import GPUS, NODES, Sizes
+from .batch import GPUS, NODES, Sizes, apply_rules
 from .model import model_config
 from .report import Check, Status, apply, failed, ok
 
@@ -57,13 +57,9 @@ def head_checks(config: DictConfig) -> list[Check]:
 
 
 def rollout_checks(config: DictConfig) -> list[Check]:
-    """All rules, in order; each mends in place what it found to fail."""
+    """All rules of rollout servers, see `apply_rules`."""
     sizes = Sizes(config)
-    checks: list[Check] = []
-    for rule in _RULES:
-        for check in rule(sizes):
-            checks.append(check)
-            apply(config, check.fix)
+    checks = apply_rules(_RULES, sizes)
     if any(check.status is Status.FAILED for check in checks):
         return checks
     copies = sizes.gpus // _footprint(sizes)
