@@ -26,6 +26,7 @@ KEPT = (
     "timing_s/step",
     "timing_s/adv",
     "timing_s/ref",
+    "timing_s/ep_grpo",
     "ep_grpo/zero_variance_tokens/share",
     "ep_grpo/sign_flips/share",
     "ep_grpo/gate/mean",

@@ -67,7 +67,9 @@ class ArmSummary:
         all_wrong_first: Share of groups that are all wrong in the first step, over seeds.
         recovered: Mean share of recovered tokens; None where it is not logged.
         step_seconds: Median seconds of a step, over all steps and seeds.
-        adv_share: Share of the advantage in the time of a step, by their sums, without the first step.
+        adv_share: Share of verl's advantage stage in the time of a step, by their sums, without the first step. It
+            moves the batch to the estimator and back.
+        estimator_share: The same for EP-GRPO's estimator alone; None where it is not logged.
         final_difference: Paired with GRPO; None for GRPO itself, or without a common seed.
         area_difference: The same for the area.
     """
@@ -83,6 +85,7 @@ class ArmSummary:
     recovered: float | None
     step_seconds: float
     adv_share: float
+    estimator_share: float | None
     final_difference: Difference | None = None
     area_difference: Difference | None = None
 
@@ -121,6 +124,15 @@ def _mean(runs: Sequence[Stored], name: str) -> float | None:
     return float(np.mean(values)) if values else None
 
 
+def _share_of_step(runs: Sequence[Stored], name: str) -> float | None:
+    """Gives the share of a timer in the time of the steps, all but the first, in which things are loaded."""
+    if not all(name in run.series for run in runs):
+        return None
+    timed = [(run.series[name], run.series[STEP_SECONDS]) for run in runs]
+    later = [(part[step], whole[step]) for part, whole in timed for step in list(whole)[1:]]
+    return sum(part for part, _ in later) / sum(whole for _, whole in later)
+
+
 def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
     """Summarizes the arms of one task.
 
@@ -141,8 +153,6 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
     for name, seeds in arms.items():
         runs = [seeds[seed] for seed in sorted(seeds)]
         steps = [value for run in runs for value in run.series[STEP_SECONDS].values()]
-        timed = [(run.series["timing_s/adv"], run.series[STEP_SECONDS]) for run in runs]
-        later = [(adv[step], all_[step]) for adv, all_ in timed for step in list(all_)[1:]]
         summaries.append(
             ArmSummary(
                 arm=name,
@@ -155,7 +165,8 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
                 all_wrong_first=float(np.mean([next(iter(run.series[ALL_WRONG].values())) for run in runs])),
                 recovered=_mean(runs, RECOVERED_TOKENS),
                 step_seconds=float(np.median(steps)),
-                adv_share=sum(adv for adv, _ in later) / sum(seconds for _, seconds in later),
+                adv_share=_share_of_step(runs, "timing_s/adv"),
+                estimator_share=_share_of_step(runs, "timing_s/ep_grpo"),
                 final_difference=final_differences.get(name),
                 area_difference=area_differences.get(name),
             )

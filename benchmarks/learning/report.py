@@ -41,6 +41,7 @@ HEADER = (
     "recovered tokens",
     "s/step",
     "adv of a step",
+    "estimator of a step",
 )
 
 
@@ -99,6 +100,7 @@ def row(summary: ArmSummary) -> list[str]:
         "" if summary.recovered is None else f"{summary.recovered:.0%}",
         f"{summary.step_seconds:.2f}",
         f"{summary.adv_share:.1%}",
+        "" if summary.estimator_share is None else f"{summary.estimator_share:.2%}",
     ]
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from . import EPGRPOPluginError
 from .feed import fed_from
 from .guards import check_inputs, warn_about_result
 from .preflight import select, settings
+
+SECONDS = "timing_s/ep_grpo"
+"""Metric with the seconds of one call. verl's ``timing_s/adv`` has it and the moving of its arguments and results."""
 
 
 def compute_ep_grpo_outcome_advantage(
@@ -46,6 +50,7 @@ def compute_ep_grpo_outcome_advantage(
         EPGRPOPluginError: An input is missing or a setting is wrong; the message names the line to change.
         ValueError: NaN, inf or an impossible value on a valid token; the message names tensor, row and column.
     """
+    started = time.perf_counter()
     feed = fed_from(batch if batch is not None else {})
     maths, plugin = settings(config)
     if index is None:
@@ -75,6 +80,7 @@ def compute_ep_grpo_outcome_advantage(
     # Only now: a failed computation leaves the feed as it was.
     feed.result = result
     feed.metrics.update(ep_grpo_metrics(result, feed.fields.get("entropy")))
+    feed.metrics[SECONDS] = time.perf_counter() - started
     if plugin.trace_dir is not None:
         # Imported here: without a trace it costs nothing.
         from .tracing import trace

@@ -16,7 +16,7 @@ from verl.trainer.ppo.v1.utils import MetricsAggregator, compute_advantage_for_m
 
 from epgrpo_verl import EPGRPOConfig, ep_grpo_advantage
 from epgrpo_verl.plugin import EPGRPOPluginError
-from epgrpo_verl.plugin.estimator import compute_ep_grpo_outcome_advantage
+from epgrpo_verl.plugin.estimator import SECONDS, compute_ep_grpo_outcome_advantage
 from epgrpo_verl.plugin.feed import Feed, feeding
 
 ALGORITHM = OmegaConf.create({"adv_estimator": "ep_grpo", "norm_adv_by_std_in_grpo": True, "gamma": 1.0, "lam": 1.0})
@@ -51,6 +51,7 @@ def test_the_hooks_feed_wins_over_the_batch_and_gets_result_and_metrics(batch):
     torch.testing.assert_close(out.batch["advantages"], expected(batch), rtol=0, atol=0)
     assert feed.result.advantages is out.batch["advantages"]
     assert feed.metrics["ep_grpo/zero_variance_groups/share"] == 0.5
+    assert 0 < feed.metrics[SECONDS] < 60
 
 
 def test_batch_and_non_tensor_batch_as_arguments_give_the_same(batch):
@@ -143,12 +144,13 @@ def test_the_last_output_of_a_session_votes_once_and_all_get_its_outcome(batch):
 
 
 def test_metrics_keep_their_meaning_in_verls_aggregator(batch):
-    """V1 merges several updates of a step by the metric's name: none of ours may be summed."""
+    """V1 merges several updates of a step by the metric's name: of ours only the seconds may be summed."""
     feed = Feed()
     with feeding(feed):
         compute_advantage(data_proto(batch), "ep_grpo", config=ALGORITHM)
     aggregator = MetricsAggregator()
     for name in feed.metrics:
         kind = aggregator._get_aggregation_type(name)
-        last = name.rsplit("/", 1)[-1]
-        assert kind == {"min": "min", "max": "max", "abs_max": "max"}.get(last, "weighted_avg"), name
+        last = name if name == SECONDS else name.rsplit("/", 1)[-1]
+        wanted = {"min": "min", "max": "max", "abs_max": "max", SECONDS: "time_sum"}
+        assert kind == wanted.get(last, "weighted_avg"), name
