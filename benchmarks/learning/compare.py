@@ -23,7 +23,7 @@ Seeds = Mapping[int, Stored]
 
 @dataclass(frozen=True)
 class Difference:
-    """An arm less GRPO in one number per run, over the seeds that both have.
+    """An arm less another, GRPO if nothing else is said, in one number per run, over the seeds that both have.
 
     Attributes:
         count: Seeds that were paired, n.
@@ -72,6 +72,7 @@ class ArmSummary:
         estimator_share: The same for EP-GRPO's estimator alone; None where it is not logged.
         final_difference: Paired with GRPO; None for GRPO itself, or without a common seed.
         area_difference: The same for the area.
+        area_less_primary: Area less EP-GRPO's; None for EP-GRPO itself, or without a common seed.
     """
 
     arm: str
@@ -88,6 +89,7 @@ class ArmSummary:
     estimator_share: float | None
     final_difference: Difference | None = None
     area_difference: Difference | None = None
+    area_less_primary: Difference | None = None
 
 
 def rewards_of(stored: Stored) -> list[float]:
@@ -100,9 +102,9 @@ def differences(arm: Mapping[int, float], baseline: Mapping[int, float]) -> list
     return [arm[seed] - baseline[seed] for seed in sorted(arm.keys() & baseline.keys())]
 
 
-def _compare(values: Mapping[str, Mapping[int, float]]) -> dict[str, Difference]:
-    """Compares every arm with GRPO in one statistic, given by arm and seed."""
-    paired = {name: differences(arm, values.get(BASELINE, {})) for name, arm in values.items() if name != BASELINE}
+def _compare(values: Mapping[str, Mapping[int, float]], other: str = BASELINE) -> dict[str, Difference]:
+    """Compares every arm with one of them in one statistic, given by arm and seed."""
+    paired = {name: differences(arm, values.get(other, {})) for name, arm in values.items() if name != other}
     paired = {name: found for name, found in paired.items() if found}
     p_values = {name: stats.sign_flip_p(found) for name, found in paired.items()}
     secondary = [name for name in p_values if name != PRIMARY]
@@ -148,7 +150,7 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
     area = {
         name: {s: stats.area_under_curve(rewards_of(run)) for s, run in seeds.items()} for name, seeds in arms.items()
     }
-    final_differences, area_differences = _compare(last), _compare(area)
+    final_differences, area_differences, to_primary = _compare(last), _compare(area), _compare(area, PRIMARY)
     summaries = []
     for name, seeds in arms.items():
         runs = [seeds[seed] for seed in sorted(seeds)]
@@ -169,6 +171,7 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
                 estimator_share=_share_of_step(runs, "timing_s/ep_grpo"),
                 final_difference=final_differences.get(name),
                 area_difference=area_differences.get(name),
+                area_less_primary=to_primary.get(name),
             )
         )
     return summaries

@@ -26,15 +26,9 @@ from benchmarks.learning.compare import (
 from benchmarks.learning.curves import plot
 from benchmarks.learning.store import Stored, read
 
-HEADER = (
-    "arm",
-    "n",
-    "final reward",
-    "less GRPO",
-    "p",
-    "area under the curve",
-    "less GRPO",
-    "p",
+LEARNED = ("n", "final reward", "less GRPO", "p", "area under the curve", "less GRPO", "p", "area less EP-GRPO")
+"""Columns of the first table, behind the arm."""
+HOW = (
     "steps to level",
     "held-out",
     "zero-variance groups",
@@ -43,6 +37,7 @@ HEADER = (
     "adv of a step",
     "estimator of a step",
 )
+"""Columns of the second."""
 
 
 def load_results(folder: Path, task: str, arms: Sequence[str], seeds: int | None = None) -> dict[str, Seeds]:
@@ -69,14 +64,20 @@ def _interval(values: Sequence[float]) -> str:
     return f"{np.mean(values):.3f} [{low:.3f}, {high:.3f}]"
 
 
+def _mean_and_interval(difference: Difference | None) -> str:
+    if difference is None:
+        return ""
+    interval = "" if difference.interval is None else " [{:+.3f}, {:+.3f}]".format(*difference.interval)
+    return f"{difference.mean:+.3f}{interval}"
+
+
 def _difference(difference: Difference | None) -> tuple[str, str]:
     if difference is None:
         return "", ""
-    interval = "" if difference.interval is None else " [{:+.3f}, {:+.3f}]".format(*difference.interval)
     p = f"{difference.p:.3f}"
     if difference.p_adjusted != difference.p:
         p += f" ({difference.p_adjusted:.3f})"
-    return f"{difference.mean:+.3f}{interval}: {difference.verdict}", p
+    return f"{_mean_and_interval(difference)}: {difference.verdict}", p
 
 
 def _reached(summary: ArmSummary) -> str:
@@ -85,15 +86,21 @@ def _reached(summary: ArmSummary) -> str:
     return f"{'not reached' if median is None else f'{median:g}'} ({count} of {len(summary.reached)})"
 
 
-def row(summary: ArmSummary) -> list[str]:
-    """Writes an arm as the cells below :data:`HEADER`."""
+def learned(summary: ArmSummary) -> list[str]:
+    """Writes what an arm learned as the cells below :data:`LEARNED`."""
     return [
-        summary.arm,
         str(len(summary.seeds)),
         _interval(summary.final),
         *_difference(summary.final_difference),
         _interval(summary.area),
         *_difference(summary.area_difference),
+        _mean_and_interval(summary.area_less_primary),
+    ]
+
+
+def how(summary: ArmSummary) -> list[str]:
+    """Writes how it got there as the cells below :data:`HOW`."""
+    return [
         _reached(summary),
         _interval(summary.held_out),
         f"{summary.zero_variance:.0%}",
@@ -171,21 +178,24 @@ def tables(folder: Path, seeds: int | None) -> Iterator[tuple[str, Task, dict[st
 
 
 def as_markdown(title: str, summaries: Sequence[ArmSummary], texts: Sequence[str], picture: str) -> str:
-    """Writes a table with its notes."""
-    lines = [f"## {title}", "", f"| {' | '.join(HEADER)} |", f"|{' --- |' * len(HEADER)}"]
-    lines += [f"| {' | '.join(row(summary))} |" for summary in summaries]
-    return "\n".join([*lines, "", *(f"- {text}" for text in texts), "", f"![Learning curves]({picture})", ""])
+    """Writes the two tables with their notes."""
+    lines = [f"## {title}", ""]
+    for header, cells in ((LEARNED, learned), (HOW, how)):
+        lines += [f"| arm | {' | '.join(header)} |", f"|{' --- |' * (1 + len(header))}"]
+        lines += [f"| {' | '.join([summary.arm, *cells(summary)])} |" for summary in summaries]
+        lines.append("")
+    return "\n".join([*lines, *(f"- {text}" for text in texts), "", f"![Learning curves]({picture})", ""])
 
 
 def as_terminal_table(title: str, summaries: Sequence[ArmSummary], texts: Sequence[str]) -> Table:
     """Lays a table out for a terminal: one column per arm, since there are many numbers."""
     table = Table(title=title, title_justify="left", caption="\n".join(texts), caption_justify="left")
-    rows = [row(summary) for summary in summaries]
     table.add_column("")
-    for cells in rows:
-        table.add_column(cells[0], overflow="fold")
-    for index, name in enumerate(HEADER[1:], 1):
-        table.add_row(name, *(cells[index] for cells in rows))
+    for summary in summaries:
+        table.add_column(summary.arm, overflow="fold")
+    columns = [learned(summary) + how(summary) for summary in summaries]
+    for name, *cells in zip(LEARNED + HOW, *columns, strict=True):
+        table.add_row(name, *cells)
     return table
 
 

@@ -120,9 +120,12 @@ def test_the_report_writes_tables_numbers_and_curves(results, tmp_path):
     done = CliRunner().invoke(app, ["report", "--results", str(results)], env={"COLUMNS": "160"})
     assert done.exit_code == 0, done.output
     text = (results / "learning.md").read_text()
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "---" not in line]
-    assert len({len(row) for row in rows}) == 1
-    assert [row[0].strip("| ") for row in rows[1:]] == list(GAIN)
+    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    rows, second = lines[: len(lines) // 2], lines[len(lines) // 2 :]
+    for table in (rows, second):
+        assert len({len(row) for row in table}) == 1
+        assert [row[0].strip("| ") for row in table] == ["arm", *GAIN]
+    assert [row[8].strip("| ") for row in rows[1:]] == ["-0.100 [-0.100, -0.100]", "", "-0.150 [-0.150, -0.150]"]
     assert "higher than GRPO" in rows[2][3] and rows[2][4] == "0.031"
     assert "lower than GRPO" in rows[3][3]
     assert "cannot be below 0.031" in text and "WARNING" not in text
