@@ -40,6 +40,12 @@ HOW = (
 """Columns of the second."""
 
 
+TITLE = """# Learning runs, in full
+
+Made by `python -m benchmarks.learning report`, whose README says what each column is and how the words are chosen.
+"""
+
+
 def load_results(folder: Path, task: str, arms: Sequence[str], seeds: int | None = None) -> dict[str, Seeds]:
     """Reads the finished runs of a task.
 
@@ -225,7 +231,7 @@ def write_report(folder: Path, out: Path, seeds: int | None = None) -> tuple[lis
         numbers[f"{task.name}/{study}"] = {"arms": [asdict(summary) for summary in summaries], "notes": below}
     if not shown:
         raise FileNotFoundError(f"{folder} holds no finished run of {BASELINE} with another arm of the same task")
-    for file, text in (("learning.md", "\n".join(texts)), ("learning.json", json.dumps(numbers, indent=1) + "\n")):
+    for file, text in (("learning.md", "\n".join([TITLE, *texts])), ("learning.json", json.dumps(numbers, indent=1) + "\n")):
         (out / file).write_text(text)
         files.append(out / file)
     return shown, files

@@ -45,7 +45,9 @@ def worker_checks(
             _knock(address)
         _connect(config, address)
     except Exception as error:  # OSError, RuntimeError, ValueError: whatever Ray makes of an address
-        return [failed("plugin in workers", f"No connection to Ray ({address or 'local'}): {error}")]
+        told = f"No connection to Ray ({address or 'local'}): {error}"
+        way_out = "" if address else " A busy machine may need another try; --no-ray leaves this check out."
+        return [failed("plugin in workers", told + way_out)]
     try:
         nodes = [node for node in ray.nodes() if node["Alive"]]
         plain = OmegaConf.to_container(config)
