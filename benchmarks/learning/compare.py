@@ -67,8 +67,9 @@ class ArmSummary:
         all_wrong_first: Share of groups that are all wrong in the first step, over seeds.
         recovered: Mean share of recovered tokens; None where it is not logged.
         step_seconds: Median seconds of a step, over all steps and seeds.
-        adv_share: Share of verl's advantage stage in the time of a step, by their sums, without the first step. It
-            moves the batch to the estimator and back.
+        ref_share: Share of the reference's pass in the time of a step, by their sums, without the first step; None
+            where there is none.
+        adv_share: The same for verl's advantage stage, which moves the batch to the estimator and back.
         estimator_share: The same for EP-GRPO's estimator alone; None where it is not logged.
         final_difference: Paired with GRPO; None for GRPO itself, or without a common seed.
         area_difference: The same for the area.
@@ -85,6 +86,7 @@ class ArmSummary:
     all_wrong_first: float
     recovered: float | None
     step_seconds: float
+    ref_share: float | None
     adv_share: float
     estimator_share: float | None
     final_difference: Difference | None = None
@@ -167,6 +169,7 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
                 all_wrong_first=float(np.mean([next(iter(run.series[ALL_WRONG].values())) for run in runs])),
                 recovered=_mean(runs, RECOVERED_TOKENS),
                 step_seconds=float(np.median(steps)),
+                ref_share=_share_of_step(runs, "timing_s/ref"),
                 adv_share=_share_of_step(runs, "timing_s/adv"),
                 estimator_share=_share_of_step(runs, "timing_s/ep_grpo"),
                 final_difference=final_differences.get(name),

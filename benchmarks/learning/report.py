@@ -34,6 +34,7 @@ HOW = (
     "zero-variance groups",
     "recovered tokens",
     "s/step",
+    "ref of a step",
     "adv of a step",
     "estimator of a step",
 )
@@ -112,6 +113,7 @@ def how(summary: ArmSummary) -> list[str]:
         f"{summary.zero_variance:.0%}",
         "" if summary.recovered is None else f"{summary.recovered:.0%}",
         f"{summary.step_seconds:.2f}",
+        "" if summary.ref_share is None else f"{summary.ref_share:.1%}",
         f"{summary.adv_share:.1%}",
         "" if summary.estimator_share is None else f"{summary.estimator_share:.2%}",
     ]
@@ -231,7 +233,8 @@ def write_report(folder: Path, out: Path, seeds: int | None = None) -> tuple[lis
         numbers[f"{task.name}/{study}"] = {"arms": [asdict(summary) for summary in summaries], "notes": below}
     if not shown:
         raise FileNotFoundError(f"{folder} holds no finished run of {BASELINE} with another arm of the same task")
-    for file, text in (("learning.md", "\n".join([TITLE, *texts])), ("learning.json", json.dumps(numbers, indent=1) + "\n")):
+    written = {"learning.md": "\n".join([TITLE, *texts]), "learning.json": json.dumps(numbers, indent=1) + "\n"}
+    for file, text in written.items():
         (out / file).write_text(text)
         files.append(out / file)
     return shown, files

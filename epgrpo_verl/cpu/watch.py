@@ -14,8 +14,9 @@ import psutil
 
 from . import processes
 
-GONE_S = 5.0
-"""Seconds for which a process has to be gone: a trainer that ends takes its workers down before itself."""
+GONE_S = 15.0
+"""Seconds for which a process has to be gone: a trainer that ends takes its workers down before itself, and a busy
+machine is slow."""
 _DAEMONS = ("gcs_server", "raylet")
 _AGAIN_S = 5.0
 """Seconds until the program that asks Ray is started again: the first times, Ray may not answer yet."""

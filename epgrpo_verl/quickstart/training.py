@@ -31,6 +31,7 @@ POLL_S = 0.5
 """Seconds between two looks at the metrics."""
 SHOWN_LINES = 25
 """Lines of the log that are shown when the run fails."""
+STARTING = "starting Ray and verl (half a minute, or minutes on a busy machine)"
 
 _RAY_PREFIX = re.compile(r"\x1b\[[0-9;]*m|^\([A-Za-z_0-9]+ pid=[0-9]+[^)]*\) ")
 _NOISE = re.compile(
@@ -128,14 +129,14 @@ class _Display:
             TimeElapsedColumn(),
             console=console,
         )
-        self._task = self._progress.add_task("starting Ray and verl (half a minute or so)", total=total)
+        self._task = self._progress.add_task(STARTING, total=total)
         self._live = Live(self._progress, console=console, refresh_per_second=4) if console.is_terminal else None
 
     def __enter__(self) -> _Display:
         if self._live:
             self._live.start()
         else:
-            self._console.print("starting Ray and verl (half a minute or so)", highlight=False)
+            self._console.print(STARTING, highlight=False)
         return self
 
     def __exit__(self, *exception: object) -> None:

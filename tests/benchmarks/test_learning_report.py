@@ -41,7 +41,8 @@ def run_series(arm: str, seed: int, steps: int = STEPS, start: float | None = No
     }
     if arm == "grpo":
         return series
-    return series | {RECOVERED_TOKENS: dict.fromkeys(line, 0.1), "timing_s/ep_grpo": dict.fromkeys(line, 0.01)}
+    ours = {RECOVERED_TOKENS: 0.1, "timing_s/ep_grpo": 0.01, "timing_s/ref": 0.4}
+    return series | {name: dict.fromkeys(line, value) for name, value in ours.items()}
 
 
 def save(folder: Path, arm: str, seed: int, data: str = "same", task: str = "easy", **changes) -> None:
@@ -78,6 +79,7 @@ def test_every_number_of_the_summary(results):
     assert (grpo.zero_variance, grpo.all_wrong_first) == (0.25, 0.125)
     assert grpo.step_seconds == 4.0
     assert grpo.adv_share == pytest.approx(0.02 / 4.0)  # without the first step
+    assert (grpo.ref_share, ours.ref_share) == (None, pytest.approx(0.1))
     assert (grpo.estimator_share, ours.estimator_share) == (None, pytest.approx(0.01 / 4.0))
     assert grpo.reached == [None] * 6 and ours.reached == [None] * 5 + [STEPS]
 
