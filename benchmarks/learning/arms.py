@@ -110,8 +110,8 @@ TASKS: dict[str, Task] = {
             steps=10,
             level=0.5,
             start_s=90,
-            step_s=60,
-            help="SmolLM2-135M-Instruct on sums and word problems, 8 GB of memory and minutes per step",
+            step_s=36,
+            help="SmolLM2-135M-Instruct on sums and word problems, 8 GB of memory and 36 s per step",
         ),
     )
 }
