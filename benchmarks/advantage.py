@@ -7,13 +7,15 @@ Run from the root of the repository, on an otherwise idle machine, with verl ins
     python benchmarks/advantage.py                       # 64x512 to 1024x8192
     python benchmarks/advantage.py --sizes 1024x4096 --json advantage.json
 
-Each size runs in a process of its own. The memory is the peak of the process's resident set during the first call, less
-what was resident before it, in arrays of the size of one float32 input; the results that are returned are in it. Then
-all functions take turns, and the table has the median of each: figures of one row can be compared, those of different
-machines cannot. A streaming pass reads each of the five inputs once: it sums them.
+For the times each size runs in a process of its own, in which all functions take turns, and the table has the median of
+each: figures of one row can be compared, those of different machines cannot. A streaming pass reads each of the five
+inputs once: it sums them. The memory is measured in another process for each function, on its first call with these
+inputs: the peak of the resident set less what was resident before, in arrays of the size of one float32 input. Results
+are in it: ``ep_grpo`` returns five such arrays and one of int16.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import platform
@@ -35,6 +37,7 @@ SIZES = ("64x512", "256x2048", "1024x2048", "1024x4096", "1024x8192")
 GROUP = 8
 """Responses of one prompt."""
 VOCABULARY = 151_936
+SECONDS = "seconds"
 NAMES = ("stream", "grpo_vectorized", "grpo", "ep_grpo")
 
 
@@ -76,7 +79,8 @@ def make_functions(rows: int, columns: int) -> dict[str, Callable[[], object]]:
 
 
 def peak_extra_bytes(function: Callable[[], object]) -> int:
-    """Calls a function once and gives the growth of the process's resident set at its peak. Linux only."""
+    """Calls a function once and gives the growth of the process's resident set at its peak. Linux with glibc only."""
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # freed memory that stays resident would be used again unseen
     Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is resident
     before = _resident("VmRSS")
     result = function()
@@ -90,37 +94,34 @@ def _resident(field: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
-def measure(size: str, threads: int, repeats: int) -> dict[str, dict[str, float]]:
-    """Measures one size in this process.
-
-    Returns:
-        For each function, ``seconds`` (median of the repeats) and ``extra_arrays`` (peak memory in float32 inputs).
-    """
-    rows, columns = map(int, size.split("x"))
-    torch.set_num_threads(threads)
-    functions = make_functions(rows, columns)
-    # A call on a small input first: torch then has its threads and verl its imports, and the heap stays small.
-    for function in make_functions(GROUP, 64).values():
-        function()
-    array = 4 * rows * columns
-    result = {name: {"extra_arrays": peak_extra_bytes(function) / array} for name, function in functions.items()}
+def measure_seconds(size: str, repeats: int) -> dict[str, float]:
+    """Measures the functions on one size, and gives the median time of each."""
+    functions = make_functions(*map(int, size.split("x")))
+    for function in functions.values():
+        function()  # torch then has its threads, and verl its imports
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
             started = time.perf_counter()
             function()
             seconds[name].append(time.perf_counter() - started)
-    for name, values in seconds.items():
-        result[name]["seconds"] = statistics.median(values)
-    return result
+    return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def in_new_process(size: str, threads: int, repeats: int) -> dict[str, dict[str, float]]:
-    """Measures one size in a process of its own."""
-    command = [sys.executable, __file__, "--one", size, "--threads", str(threads), "--repeats", str(repeats)]
+def measure_extra_arrays(size: str, name: str) -> float:
+    """Measures the peak memory of one function on one size, in arrays of the size of a float32 input."""
+    rows, columns = map(int, size.split("x"))
+    make_functions(GROUP, 64)[name]()  # a small call first, for the same reason
+    return peak_extra_bytes(make_functions(rows, columns)[name]) / (4 * rows * columns)
+
+
+def in_new_process(what: str, size: str, threads: int, repeats: int) -> dict[str, float] | float:
+    """Measures in a process of its own: ``seconds`` of all functions, or the memory of the function ``what``."""
+    command = [sys.executable, __file__, "--measure", what, "--sizes", size]
+    command += ["--threads", str(threads), "--repeats", str(repeats)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        raise SystemExit(f"measuring {size} failed with exit code {done.returncode}")
+        raise SystemExit(f"measuring {what} at {size} failed with exit code {done.returncode}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -159,16 +160,24 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of torch (default: all cores)")
     parser.add_argument("--repeats", type=int, default=9, help="calls of each function; the median counts (default: 9)")
     parser.add_argument("--json", type=Path, help="file for the figures, with versions and machine")
-    parser.add_argument("--one", type=size_of, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", choices=(SECONDS, *NAMES), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.one:
-        print(json.dumps(measure(args.one, args.threads, args.repeats)))
+    if args.measure:
+        torch.set_num_threads(args.threads)
+        (size,) = args.sizes
+        alone = args.measure == SECONDS
+        print(json.dumps(measure_seconds(size, args.repeats) if alone else measure_extra_arrays(size, args.measure)))
         return
     console = Console()
-    results = {
-        size: in_new_process(size, args.threads, args.repeats)
-        for size in track(args.sizes, "measuring", console=Console(stderr=True), transient=True)
-    }
+    todo = [(size, what) for size in args.sizes for what in (SECONDS, *NAMES)]
+    results: dict[str, dict[str, dict[str, float]]] = {size: {name: {} for name in NAMES} for size in args.sizes}
+    for size, what in track(todo, "measuring", console=Console(stderr=True), transient=True):
+        found = in_new_process(what, size, args.threads, args.repeats)
+        if what == SECONDS:
+            for name in NAMES:
+                results[size][name]["seconds"] = found[name]
+        else:
+            results[size][what]["extra_arrays"] = found
     console.print(make_table(results))
     about = {
         "threads": args.threads,

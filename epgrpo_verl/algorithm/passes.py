@@ -123,7 +123,8 @@ def survey_tokens(inputs: TokenInputs, config: EPGRPOConfig, max_entropy: float 
     counts: list[torch.Tensor] = []
     entropies: list[Moments] = []
     signals: list[Moments] = []
-    for rows in row_blocks(tau):
+
+    def survey(rows: slice) -> None:
         weight = inputs.weight(rows)
         if inputs.given_entropy is not None:
             entropy = inputs.entropy(rows, weight)
@@ -143,6 +144,9 @@ def survey_tokens(inputs: TokenInputs, config: EPGRPOConfig, max_entropy: float 
             signal = progress_signal(ratio, config.lam)
             signals.append(bucket_moments(signal, weight, block_bucket, lengths, counts[-1]))
         bucket[rows] = block_bucket.masked_fill(weight == 0, -1)
+
+    for rows in row_blocks(tau):
+        survey(rows)  # a call, so that what a block leaves is freed before the next one
     bucket_tokens = torch.cat(counts)
     return TokenSurvey(
         valid=bucket_tokens.sum(dim=1),
@@ -238,7 +242,8 @@ def weigh_tokens(
     if config.progress:
         stats = survey.signal.combined(scope, num_scopes)
         mean, std = stats.mean[scope], stats.std()[scope]
-    for rows in row_blocks(survey.bucket):
+
+    def weigh(rows: slice) -> None:
         weight = survey.weight(rows)
         gate = row_gate.block(rows, weight)
         outcome = gated_outcome(gate, advantage[rows])
@@ -256,4 +261,7 @@ def weigh_tokens(
         results["progress"][rows] = progress
         results["advantages"][rows] = final_advantage(outcome, progress, config.advantage_clip)
         results["progress_slope"][rows] = final_slope(outcome, progress, slope, config.advantage_clip)
+
+    for rows in row_blocks(survey.bucket):
+        weigh(rows)
     return results
