@@ -125,7 +125,11 @@ def run(
     if dry_run or not todo:
         return
     try:
-        with alone(work), GridDisplay(console, estimate, len(runs) - len(todo), len(runs), jobs) as display:
+        with (
+            alone(work, "--work"),
+            alone(results, "--results"),
+            GridDisplay(console, estimate, len(runs) - len(todo), len(runs), jobs) as display,
+        ):
             outcome = run_all(todo, jobs, display)
     except RuntimeError as error:
         raise _fail(f"error: {error}") from None

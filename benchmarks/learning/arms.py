@@ -43,7 +43,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Arm:
-    """A way to train. Arms differ in nothing else than ``estimator`` and ``overrides``.
+    """A way to train. Arms differ in nothing else than these.
 
     Attributes:
         name: Name in the tables and in the results folder.

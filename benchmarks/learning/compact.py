@@ -11,23 +11,28 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from epgrpo_verl.view.metrics import REWARD, Metrics, load_metrics
+from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS, Metrics, load_metrics
 
 ZERO_VARIANCE = "groups/zero_variance_share"
 ALL_WRONG = "groups/all_wrong_share"
 ALL_RIGHT = "groups/all_right_share"
 """Counted from the rewards that verl dumps, because without EP-GRPO nothing logs them."""
 
+GRAD_NORM = "actor/grad_norm"
+ADV_SECONDS = "timing_s/adv"
+REF_SECONDS = "timing_s/ref"
+ESTIMATOR_SECONDS = "timing_s/ep_grpo"
+
 KEPT = (
     REWARD,
-    "actor/grad_norm",
+    GRAD_NORM,
     "actor/entropy",
     "response_length/mean",
-    "timing_s/step",
-    "timing_s/adv",
-    "timing_s/ref",
-    "timing_s/ep_grpo",
-    "ep_grpo/zero_variance_tokens/share",
+    STEP_SECONDS,
+    ADV_SECONDS,
+    REF_SECONDS,
+    ESTIMATOR_SECONDS,
+    RECOVERED_TOKENS,
     "ep_grpo/sign_flips/share",
     "ep_grpo/gate/mean",
     "ep_grpo/log_ratio/std",
@@ -95,13 +100,17 @@ def compact(out: Path, steps: int) -> Series:
         steps: Steps that the run should have.
 
     Raises:
-        ValueError: A step is missing, or is no finite number.
+        ValueError: A step has no reward or no time, or there are no test problems after the last step. Another metric
+            may have been no finite number in a step: it is missing there, and the report says so.
         FileNotFoundError: The run wrote no metrics.
     """
     series = select(load_metrics(out))
     wanted = list(range(1, steps + 1))
-    if list(series.get(REWARD, {})) != wanted:
-        raise ValueError(f"{out}: {REWARD} was logged for {len(series.get(REWARD, {}))} of {steps} steps")
+    for name in (REWARD, STEP_SECONDS, ADV_SECONDS):
+        if list(series.get(name, {})) != wanted:
+            raise ValueError(f"{out}: {name} was logged for {len(series.get(name, {}))} of {steps} steps")
+    if steps not in series.get(HELD_OUT, {}):
+        raise ValueError(f"{out}: the accuracy on the test problems was not logged after step {steps}")
     for step in wanted:
         for name, share in group_shares(read_rollouts(out / "rollouts" / f"{step}.jsonl")).items():
             series.setdefault(name, {})[step] = share

@@ -11,7 +11,14 @@ import numpy as np
 
 from benchmarks.learning import stats
 from benchmarks.learning.arms import BASELINE, PRIMARY
-from benchmarks.learning.compact import ALL_WRONG, HELD_OUT, ZERO_VARIANCE
+from benchmarks.learning.compact import (
+    ADV_SECONDS,
+    ALL_WRONG,
+    ESTIMATOR_SECONDS,
+    HELD_OUT,
+    REF_SECONDS,
+    ZERO_VARIANCE,
+)
 from benchmarks.learning.store import Stored
 from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS
 
@@ -23,20 +30,29 @@ Seeds = Mapping[int, Stored]
 
 @dataclass(frozen=True)
 class Difference:
-    """An arm less another, GRPO if nothing else is said, in one number per run, over the seeds that both have.
+    """An arm minus another in one number per run, over the seeds that both have.
 
     Attributes:
         count: Seeds that were paired, n.
         mean: Mean difference.
-        interval: Bootstrap interval of the mean; None with one seed.
-        p: Exact two-sided sign-flip test.
-        p_adjusted: The same, adjusted by Holm's method for the number of arms that were tried. EP-GRPO itself is the
-            one comparison that was named beforehand, so there it is ``p``.
+        interval: Bootstrap interval of the mean; None with too few seeds for one.
     """
 
     count: int
     mean: float
     interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class BaselineDifference(Difference):
+    """An arm minus GRPO, with the paired test.
+
+    Attributes:
+        p: Exact two-sided sign-flip test.
+        p_adjusted: The same, adjusted by Holm's method for the number of arms that were tried. EP-GRPO itself is the
+            one comparison that was named beforehand, so there it is ``p``.
+    """
+
     p: float
     p_adjusted: float
 
@@ -44,7 +60,7 @@ class Difference:
     def verdict(self) -> str:
         """What may be said about it."""
         if self.interval is None:
-            return "one seed: nothing can be said"
+            return "too few seeds"
         low, high = self.interval
         if low <= 0 <= high:
             return "no difference seen"
@@ -71,9 +87,9 @@ class ArmSummary:
             where there is none.
         adv_share: The same for verl's advantage stage, which moves the batch to the estimator and back.
         estimator_share: The same for EP-GRPO's estimator alone; None where it is not logged.
-        final_difference: Paired with GRPO; None for GRPO itself, or without a common seed.
+        final_difference: Final reward minus GRPO's; None for GRPO itself, or without a common seed.
         area_difference: The same for the area.
-        area_less_primary: Area less EP-GRPO's; None for EP-GRPO itself, or without a common seed.
+        area_minus_primary: Area minus EP-GRPO's; None for EP-GRPO itself, or without a common seed.
     """
 
     arm: str
@@ -89,9 +105,9 @@ class ArmSummary:
     ref_share: float | None
     adv_share: float
     estimator_share: float | None
-    final_difference: Difference | None = None
-    area_difference: Difference | None = None
-    area_less_primary: Difference | None = None
+    final_difference: BaselineDifference | None = None
+    area_difference: BaselineDifference | None = None
+    area_minus_primary: Difference | None = None
 
 
 def rewards_of(stored: Stored) -> list[float]:
@@ -99,27 +115,38 @@ def rewards_of(stored: Stored) -> list[float]:
     return list(stored.series[REWARD].values())
 
 
-def differences(arm: Mapping[int, float], baseline: Mapping[int, float]) -> list[float]:
-    """Gives the differences of the seeds that both have, in the order of the seeds."""
-    return [arm[seed] - baseline[seed] for seed in sorted(arm.keys() & baseline.keys())]
+Values = Mapping[str, Mapping[int, float]]
+"""Arm to seed to one number of that run."""
 
 
-def _compare(values: Mapping[str, Mapping[int, float]], other: str = BASELINE) -> dict[str, Difference]:
-    """Compares every arm with one of them in one statistic, given by arm and seed."""
-    paired = {name: differences(arm, values.get(other, {})) for name, arm in values.items() if name != other}
-    paired = {name: found for name, found in paired.items() if found}
-    p_values = {name: stats.sign_flip_p(found) for name, found in paired.items()}
+def _paired(values: Values, other: str) -> dict[str, list[float]]:
+    """Gives every arm minus one of them, seed by seed; no entry for an arm without a common seed."""
+    others = values.get(other, {})
+    found = {
+        name: [arm[seed] - others[seed] for seed in sorted(arm.keys() & others.keys())] for name, arm in values.items()
+    }
+    return {name: differences for name, differences in found.items() if differences and name != other}
+
+
+def _interval(differences: Sequence[float]) -> tuple[float, float] | None:
+    return stats.bootstrap_interval(differences) if len(differences) >= stats.MIN_SEEDS else None
+
+
+def minus(values: Values, other: str) -> dict[str, Difference]:
+    """Gives every arm minus one of them."""
+    paired = _paired(values, other)
+    return {name: Difference(len(d), float(np.mean(d)), _interval(d)) for name, d in paired.items()}
+
+
+def minus_baseline(values: Values) -> dict[str, BaselineDifference]:
+    """Gives every arm minus GRPO, with the test."""
+    paired = _paired(values, BASELINE)
+    p_values = {name: stats.sign_flip_p(differences) for name, differences in paired.items()}
     secondary = [name for name in p_values if name != PRIMARY]
     adjusted = p_values | dict(zip(secondary, stats.holm([p_values[name] for name in secondary]), strict=True))
     return {
-        name: Difference(
-            count=len(found),
-            mean=float(np.mean(found)),
-            interval=stats.bootstrap_interval(found) if len(found) > 1 else None,
-            p=p_values[name],
-            p_adjusted=adjusted[name],
-        )
-        for name, found in paired.items()
+        name: BaselineDifference(len(d), float(np.mean(d)), _interval(d), p_values[name], adjusted[name])
+        for name, d in paired.items()
     }
 
 
@@ -152,7 +179,8 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
     area = {
         name: {s: stats.area_under_curve(rewards_of(run)) for s, run in seeds.items()} for name, seeds in arms.items()
     }
-    final_differences, area_differences, to_primary = _compare(last), _compare(area), _compare(area, PRIMARY)
+    final_differences, area_differences = minus_baseline(last), minus_baseline(area)
+    minus_primary = minus(area, PRIMARY)
     summaries = []
     for name, seeds in arms.items():
         runs = [seeds[seed] for seed in sorted(seeds)]
@@ -169,15 +197,21 @@ def summarize(arms: Mapping[str, Seeds], level: float) -> list[ArmSummary]:
                 all_wrong_first=float(np.mean([next(iter(run.series[ALL_WRONG].values())) for run in runs])),
                 recovered=_mean(runs, RECOVERED_TOKENS),
                 step_seconds=float(np.median(steps)),
-                ref_share=_share_of_step(runs, "timing_s/ref"),
-                adv_share=_share_of_step(runs, "timing_s/adv"),
-                estimator_share=_share_of_step(runs, "timing_s/ep_grpo"),
+                ref_share=_share_of_step(runs, REF_SECONDS),
+                adv_share=_share_of_step(runs, ADV_SECONDS),
+                estimator_share=_share_of_step(runs, ESTIMATOR_SECONDS),
                 final_difference=final_differences.get(name),
                 area_difference=area_differences.get(name),
-                area_less_primary=to_primary.get(name),
+                area_minus_primary=minus_primary.get(name),
             )
         )
     return summaries
+
+
+def common_seeds(arms: Mapping[str, Seeds]) -> dict[str, Seeds]:
+    """Keeps the seeds that all arms have, so that all columns of a table and all curves are of the same seeds."""
+    common = set.intersection(*(set(seeds) for seeds in arms.values())) if arms else set()
+    return {name: {seed: seeds[seed] for seed in sorted(common)} for name, seeds in arms.items() if common}
 
 
 def last_steps(arms: Mapping[str, Seeds]) -> int:
@@ -197,6 +231,11 @@ def _unequal(arms: Mapping[str, Seeds], what: Callable[[Stored], object]) -> lis
 def unequal_data(arms: Mapping[str, Seeds]) -> list[int]:
     """Gives the seeds whose arms had another initial model or other problems."""
     return _unequal(arms, lambda run: run.data)
+
+
+def unequal_code(arms: Mapping[str, Seeds]) -> list[int]:
+    """Gives the seeds whose arms ran with other source or other versions."""
+    return _unequal(arms, lambda run: (run.about["code"], *sorted(run.about["versions"].items())))
 
 
 def unequal_first_steps(arms: Mapping[str, Seeds]) -> list[int]:

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from benchmarks.learning.compact import HELD_OUT, ZERO_VARIANCE
+from benchmarks.learning.compact import GRAD_NORM, HELD_OUT, ZERO_VARIANCE
 from benchmarks.learning.compare import Seeds
-from benchmarks.learning.stats import LAST_STEPS, bootstrap_interval
+from benchmarks.learning.stats import LAST_STEPS, MIN_SEEDS, bootstrap_interval
 from epgrpo_verl.view.curves import running_mean
 from epgrpo_verl.view.metrics import REWARD
 
@@ -23,7 +23,7 @@ PANELS = (
     ("Mean reward", REWARD, LAST_STEPS),
     ("Accuracy on held-out problems", HELD_OUT, 1),
     ("Zero-variance groups", ZERO_VARIANCE, LAST_STEPS),
-    ("Gradient norm", "actor/grad_norm", LAST_STEPS),
+    ("Gradient norm", GRAD_NORM, LAST_STEPS),
 )
 """Title, metric, and steps of the running mean over each run's values."""
 
@@ -31,12 +31,14 @@ PANELS = (
 def _draw(axes: Axes, title: str, metric: str, smooth: int, arms: Mapping[str, Seeds]) -> None:
     for index, (name, seeds) in enumerate(arms.items()):
         runs = [run.series[metric] for run in seeds.values()]
-        steps = list(runs[0])
-        values = np.array([running_mean(list(run.values()), smooth) for run in runs])
+        steps = sorted(set.intersection(*map(set, runs)))  # a gradient norm may have been no finite number
+        values = np.array([running_mean([run[step] for step in steps], smooth) for run in runs])
         axes.plot(steps, values.mean(axis=0), color=f"C{index}", label=f"{name} (n = {len(runs)})", linewidth=1.4)
-        if len(runs) > 1:
+        if len(runs) >= MIN_SEEDS:
             bounds = [bootstrap_interval(column, resamples=RESAMPLES) for column in values.T]
             axes.fill_between(steps, *zip(*bounds, strict=True), color=f"C{index}", alpha=0.15, linewidth=0)
+        elif len(runs) > 1:
+            axes.plot(steps, values.T, color=f"C{index}", alpha=0.35, linewidth=0.6)
     axes.set_title(title + (f", mean of {smooth} steps" if smooth > 1 else ""), fontsize=9)
     axes.set_xlabel("training step", fontsize=8)
     axes.tick_params(labelsize=8)
@@ -60,7 +62,8 @@ def plot(arms: Mapping[str, Seeds], title: str, out: Path) -> Path:
         _draw(axes, *panel, arms)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
-    figure.suptitle(title + ": mean over seeds, 95 % bootstrap interval", fontsize=10)
+    around = "95 % bootstrap interval" if min(map(len, arms.values())) >= MIN_SEEDS else "each seed thin"
+    figure.suptitle(f"{title}: mean over seeds, {around}", fontsize=10)
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=110, metadata={"Software": None})
     return out

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import subprocess
 import time
@@ -17,7 +18,7 @@ from typing import Any
 from benchmarks.learning.arms import Run
 from benchmarks.learning.commands import Folders, commands, environment, folders
 from benchmarks.learning.compact import compact
-from benchmarks.learning.store import ChangedSettings, Store, data_digest, fixed_settings
+from benchmarks.learning.store import ChangedSettings, Store, about, data_digest, fixed_settings
 from epgrpo_verl.cpu.processes import end_with_parent
 from epgrpo_verl.view.metrics import metrics_files, parse_lines
 
@@ -26,13 +27,27 @@ OUTPUT = "output.txt"
 
 
 class TrainJob:
-    """One run, as a job of the scheduler."""
+    """One run, as a job of the scheduler.
 
-    def __init__(self, run: Run, where: Folders, store: Store, settings: dict[str, Any]):
+    Args:
+        run: The run.
+        where: Its folders.
+        store: Gets it when it is finished.
+        settings: What is stored with it, made of these two commands.
+        prepare: Makes model and problems.
+        train: Trains.
+    """
+
+    def __init__(
+        self, run: Run, where: Folders, store: Store, settings: dict[str, Any], prepare: list[str], train: list[str]
+    ):
         self.run = run
         self.where = where
+        self.prepare = prepare
+        self.train = train
         self._store = store
         self._settings = settings
+        self._about: dict[str, Any] = {}
         self._started = time.monotonic()
 
     def start(self) -> subprocess.Popen:
@@ -41,17 +56,17 @@ class TrainJob:
         Raises:
             RuntimeError: They cannot be prepared, or are not those of the stored runs of this seed.
         """
-        prepare, train = commands(self.run, self.where)
+        self._about = about()
         shutil.rmtree(self.where.out, ignore_errors=True)
         self.where.out.mkdir(parents=True)
         with (self.where.out / OUTPUT).open("wb") as output:
-            if subprocess.run(prepare, env=environment(), stdout=output, stderr=subprocess.STDOUT).returncode:
+            if subprocess.run(self.prepare, env=environment(), stdout=output, stderr=subprocess.STDOUT).returncode:
                 raise RuntimeError(f"model and data could not be made:\n{self._last_words()}")
             self._store.check_data(self.run, data_digest(self.where.data))
             self._started = time.monotonic()
             # A session of its own: Ctrl-C in a terminal then reaches the training once, from the scheduler.
             return subprocess.Popen(
-                train,
+                self.train,
                 env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -68,7 +83,8 @@ class TrainJob:
             series = compact(self.where.out, self.run.task.steps)
         except (ValueError, FileNotFoundError) as error:
             return str(error)
-        self._store.save(self.run, self._settings, data_digest(self.where.data), series, self.elapsed())
+        lasted = {"seconds": round(self.elapsed(), 1)}
+        self._store.save(self.run, self._settings, data_digest(self.where.data), series, self._about | lasted)
         return ""
 
     def elapsed(self) -> float:
@@ -86,34 +102,44 @@ class TrainJob:
 
 
 @contextmanager
-def alone(work: Path) -> Iterator[None]:
-    """Keeps a second grid out of a working folder.
+def alone(folder: Path, option: str) -> Iterator[None]:
+    """Keeps a second grid out of a folder.
+
+    Args:
+        folder: The folder; made if it is not there.
+        option: The command's option that names it, for the error.
 
     Raises:
         RuntimeError: Another one is at work there.
     """
-    work.mkdir(parents=True, exist_ok=True)
-    with (work / ".lock").open("w") as lock:
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RuntimeError(f"another grid is at work in {work}: wait for it, or name another --work") from None
+            raise RuntimeError(f"another grid is at work in {folder}: wait for it, or name another {option}") from None
         yield
+    finally:
+        os.close(lock)
 
 
 def pending(runs: Sequence[Run], store: Store, work: Path) -> list[TrainJob]:
     """Gives a job for each run that is not stored yet.
 
     Raises:
-        ChangedSettings: A run is stored with other settings; every such run is named.
+        ChangedSettings: A run, or others of its task, are stored with other settings. The first is named, and how many
+            there are.
     """
     jobs, changed = [], []
     for run in runs:
         where = folders(work, run)
-        settings = fixed_settings(run, where)
+        prepare, train = commands(run, where)
+        settings = fixed_settings(run, where, prepare, train)
         try:
             if not store.finished(run, settings):
-                jobs.append(TrainJob(run, where, store, settings))
+                store.check_alike(run, settings)
+                jobs.append(TrainJob(run, where, store, settings, prepare, train))
         except ChangedSettings as error:
             changed.append(str(error))
     if changed:

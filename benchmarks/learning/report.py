@@ -6,27 +6,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 from rich.table import Table
 
 from benchmarks.learning import stats
-from benchmarks.learning.arms import BASELINE, STUDIES, TASKS, Task
+from benchmarks.learning.arms import BASELINE, PRIMARY, STUDIES, TASKS, Task
+from benchmarks.learning.compact import GRAD_NORM
 from benchmarks.learning.compare import (
     ArmSummary,
+    BaselineDifference,
     Difference,
     Seeds,
+    common_seeds,
     last_steps,
     summarize,
+    unequal_code,
     unequal_data,
     unequal_first_steps,
 )
 from benchmarks.learning.curves import plot
-from benchmarks.learning.store import Stored, read
+from benchmarks.learning.store import Stored, changed_settings, read, shared_words
 
-LEARNED = ("n", "final reward", "less GRPO", "p", "area under the curve", "less GRPO", "p", "area less EP-GRPO")
+LEARNED = ("n", "final reward", "minus GRPO", "p", "area under the curve", "minus GRPO", "p", "area minus EP-GRPO")
 """Columns of the first table, behind the arm."""
 HOW = (
     "steps to level",
@@ -43,7 +47,8 @@ HOW = (
 
 TITLE = """# Learning runs, in full
 
-Made by `python -m benchmarks.learning report`, whose README says what each column is and how the words are chosen.
+Made by `python -m benchmarks.learning report`. `benchmarks/learning/README.md` says what each column is and how
+the words are chosen.
 """
 
 
@@ -65,7 +70,7 @@ def load_results(folder: Path, task: str, arms: Sequence[str], seeds: int | None
 
 
 def _interval(values: Sequence[float]) -> str:
-    if len(values) < 2:
+    if len(values) < stats.MIN_SEEDS:
         return f"{np.mean(values):.3f}"
     low, high = stats.bootstrap_interval(values)
     return f"{np.mean(values):.3f} [{low:.3f}, {high:.3f}]"
@@ -78,7 +83,7 @@ def _mean_and_interval(difference: Difference | None) -> str:
     return f"{difference.mean:+.3f}{interval}"
 
 
-def _difference(difference: Difference | None) -> tuple[str, str]:
+def _difference(difference: BaselineDifference | None) -> tuple[str, str]:
     if difference is None:
         return "", ""
     p = f"{difference.p:.3f}"
@@ -101,7 +106,7 @@ def learned(summary: ArmSummary) -> list[str]:
         *_difference(summary.final_difference),
         _interval(summary.area),
         *_difference(summary.area_difference),
-        _mean_and_interval(summary.area_less_primary),
+        _mean_and_interval(summary.area_minus_primary),
     ]
 
 
@@ -119,28 +124,58 @@ def how(summary: ArmSummary) -> list[str]:
     ]
 
 
-def notes(task: Task, arms: dict[str, Seeds], summaries: Sequence[ArmSummary]) -> list[str]:
+@dataclass(frozen=True)
+class Comparison:
+    """The arms of a study on a task.
+
+    Attributes:
+        task: The task.
+        study: Name of the study.
+        arms: Arm to seed to run, of the seeds that all arms have.
+        left_out: Seeds that only some have.
+        summaries: The rows of the table.
+    """
+
+    task: Task
+    study: str
+    arms: dict[str, Seeds]
+    left_out: list[int]
+    summaries: list[ArmSummary]
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return f"{self.task.name}: {self.study}"
+
+
+def notes(found: Comparison) -> list[str]:
     """Says what a reader has to know about the numbers of a table."""
-    runs = [run for seeds in arms.values() for run in seeds.values()]
-    paired = [s.final_difference.count for s in summaries if s.final_difference is not None]
+    runs = [run for seeds in found.arms.values() for run in seeds.values()]
+    first = found.summaries[0]
+    n = len(first.seeds)
     texts = [
-        f"{runs[0].settings['steps']} steps. Final reward: mean of the last {last_steps(arms)} steps. "
-        f"Steps to level: until the mean of as many steps is {task.level:g}, median over seeds.",
-        f"In the first step {summaries[0].all_wrong_first:.0%} of the groups were all wrong ({summaries[0].arm}).",
-        "Intervals: 95 %, percentile bootstrap over seeds, too narrow with so few. p: exact two-sided sign-flip test "
-        "of the differences to GRPO of the same seed; in brackets adjusted by Holm's method for the other arms tried.",
+        f"{runs[0].settings['steps']} steps. Final reward: mean of the last {last_steps(found.arms)} steps. "
+        f"Steps to level: until the mean of as many steps is {found.task.level:g}, median over seeds.",
+        f"In the first step {first.all_wrong_first:.0%} of the groups were all wrong ({first.arm}).",
+        "Intervals: 95 %, percentile bootstrap over seeds, too narrow with so few; none with fewer than "
+        f"{stats.MIN_SEEDS} seeds. p: exact two-sided sign-flip test of the differences to GRPO of the same seed; in "
+        "brackets adjusted by Holm's method for the other arms tried.",
+        f"With {n} paired seeds p cannot be below {stats.smallest_p(n):.3g}.",
     ]
-    if paired:
-        n = min(paired)
-        texts.append(f"With n = {n} paired seeds p cannot be below {stats.smallest_p(n):.3g}.")
-    if seeds := unequal_data(arms):
+    if seeds := unequal_data(found.arms):
         texts.append(
             f"WARNING: in seeds {_listed(seeds)} the arms had different initial models or problems: no fair pair."
         )
-    if seeds := unequal_first_steps(arms):
+    if seeds := unequal_first_steps(found.arms):
         texts.append(f"In seeds {_listed(seeds)} the arms' rewards differ in the first step, before any update.")
-    if len({len(seeds) for seeds in arms.values()}) > 1:
-        texts.append("Arms have different numbers of seeds: the grid is not finished.")
+    if seeds := unequal_code(found.arms):
+        texts.append(f"In seeds {_listed(seeds)} the arms ran with different source or versions.")
+    for name, seeds in found.arms.items():
+        for seed, run in seeds.items():
+            if missing := run.settings["steps"] - len(run.series.get(GRAD_NORM, {})):
+                texts.append(f"In seed {seed} of {name} the gradient norm was no finite number in {missing} steps.")
+    if found.left_out:
+        texts.append(f"Seeds {_listed(found.left_out)} are left out: not all of these arms have them.")
     texts += [f"Runs with {text}." for text in provenance(runs)]
     return texts
 
@@ -151,38 +186,46 @@ def _listed(numbers: Sequence[int]) -> str:
 
 def provenance(runs: Sequence[Stored]) -> list[str]:
     """Lists the versions and machines that runs came from, one line each."""
-    found = {}
+    found: dict[tuple[str, str, str], dict[str, None]] = {}
     for run in runs:
         about = run.about
         packages = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
         machine = f"{about['machine']['cores']} cores, {about['machine']['architecture']}"
         key = (about["code"], packages, machine)
-        found.setdefault(key, about["commit"])
+        found.setdefault(key, {})[about["commit"]] = None
     return [
-        f"{packages}; {machine}; commit {commit}, source {code}" for (code, packages, machine), commit in found.items()
+        f"{packages}; {machine}; commit {', '.join(commits)}, source {code}"
+        for (code, packages, machine), commits in found.items()
     ]
 
 
 def _check(folder: Path, arms: dict[str, Seeds]) -> None:
-    steps = {run.settings["steps"] for seeds in arms.values() for run in seeds.values()}
-    if len(steps) > 1:
-        raise ValueError(f"{folder} holds runs of {', '.join(map(str, sorted(steps)))} steps: they cannot be compared")
+    """Refuses runs of one task that differ in more than what belongs to their arm or their seed."""
+    first: dict[str, object] = {}
+    for name, seeds in arms.items():
+        for seed, run in seeds.items():
+            shared = {"steps": run.settings["steps"], **shared_words(run.settings)}
+            first = first or shared
+            if changes := changed_settings(first, shared):
+                raise ValueError(f"{folder}: {name}/seed{seed} cannot be compared with the rest: {'; '.join(changes)}")
 
 
-def tables(folder: Path, seeds: int | None) -> Iterator[tuple[str, Task, dict[str, Seeds], list[ArmSummary]]]:
-    """Summarizes each study of each task that has GRPO and another arm.
+def comparisons(folder: Path, seeds: int | None) -> Iterator[Comparison]:
+    """Summarizes each study of each task that has GRPO and another arm with a common seed.
 
     Raises:
-        ValueError: Runs of one task differ in their number of steps.
+        ValueError: Runs of one task differ in more than their arm and seed.
     """
     for task in TASKS.values():
         for study, members in STUDIES.items():
             arms = load_results(folder, task.name, [arm.name for arm in members], seeds)
             _check(folder / task.name, arms)
             # GRPO and EP-GRPO are in every study; a table of these two alone belongs to the first.
-            new = arms.keys() - {BASELINE, "ep_grpo"}
-            if BASELINE in arms and len(arms) > 1 and (new or study == "core"):
-                yield study, task, arms, summarize(arms, task.level)
+            new = arms.keys() - {BASELINE, PRIMARY}
+            common = common_seeds(arms)
+            if BASELINE in common and len(common) > 1 and (new or study == "core"):
+                left_out = {seed for found in arms.values() for seed in found} - common[BASELINE].keys()
+                yield Comparison(task, study, common, sorted(left_out), summarize(common, task.level))
 
 
 def as_markdown(title: str, summaries: Sequence[ArmSummary], texts: Sequence[str], picture: str) -> str:
@@ -223,14 +266,13 @@ def write_report(folder: Path, out: Path, seeds: int | None = None) -> tuple[lis
         ValueError: The runs of a task cannot be compared.
     """
     shown, texts, numbers, files = [], [], {}, []
-    for study, task, arms, summaries in tables(folder, seeds):
-        title = f"{task.name}: {study}"
-        below = notes(task, arms, summaries)
-        picture = plot(arms, title, out / f"{task.name}-{study}.png")
+    for found in comparisons(folder, seeds):
+        below = notes(found)
+        picture = plot(found.arms, found.title, out / f"{found.task.name}-{found.study}.png")
         files.append(picture)
-        shown.append(as_terminal_table(title, summaries, below))
-        texts.append(as_markdown(title, summaries, below, picture.name))
-        numbers[f"{task.name}/{study}"] = {"arms": [asdict(summary) for summary in summaries], "notes": below}
+        shown.append(as_terminal_table(found.title, found.summaries, below))
+        texts.append(as_markdown(found.title, found.summaries, below, picture.name))
+        numbers[f"{found.task.name}/{found.study}"] = {"arms": list(map(asdict, found.summaries)), "notes": below}
     if not shown:
         raise FileNotFoundError(f"{folder} holds no finished run of {BASELINE} with another arm of the same task")
     written = {"learning.md": "\n".join([TITLE, *texts]), "learning.json": json.dumps(numbers, indent=1) + "\n"}

@@ -16,6 +16,8 @@ import numpy as np
 LAST_STEPS = 5
 """Steps that the final reward is averaged over, and the running mean of ``steps_to_reach``."""
 RESAMPLES = 10_000
+MIN_SEEDS = 5
+"""Fewest seeds for an interval of the mean. The interval of two or three seeds is little else than their range."""
 MAX_EXACT = 20
 """Most pairs for which every sign is tried; 2 ** 20 are a second."""
 
@@ -79,11 +81,11 @@ def bootstrap_interval(
         seed: Seed of the draws.
 
     Raises:
-        ValueError: There are fewer than two values.
+        ValueError: There are fewer values than :data:`MIN_SEEDS`.
     """
     array = np.asarray(values, dtype=float)
-    if len(array) < 2:
-        raise ValueError("an interval needs at least two seeds")
+    if len(array) < MIN_SEEDS:
+        raise ValueError(f"an interval needs at least {MIN_SEEDS} seeds, got {len(array)}")
     draws = np.random.default_rng(seed).integers(len(array), size=(resamples, len(array)))
     low, high = np.quantile(array[draws].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

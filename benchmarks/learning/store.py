@@ -10,19 +10,21 @@ import os
 import platform
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.learning.arms import Run
-from benchmarks.learning.commands import ROOT, Folders, commands
+from benchmarks.learning.arms import ARMS, Run
+from benchmarks.learning.commands import ROOT, Folders
 from benchmarks.learning.compact import Series, dump, load
 
 PACKAGES = ("verl", "torch", "transformers", "ray", "tensordict", "numpy")
 CODE = ("epgrpo_verl/algorithm", "epgrpo_verl/plugin", "epgrpo_verl/cpu", "epgrpo_verl/quickstart")
 """Folders whose source decides what a run gives."""
+LEARNING_RATE = "actor_rollout_ref.actor.optim.lr="
 
 
 class ChangedSettings(RuntimeError):
@@ -41,7 +43,6 @@ def data_digest(data: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-@cache
 def code_digest() -> str:
     """Gives a hash of the source that decides what a run gives."""
     digest = hashlib.sha256()
@@ -67,9 +68,25 @@ def commit() -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def fixed_settings(run: Run, where: Folders) -> dict[str, Any]:
-    """Gives what has to be the same for a stored run to count as this one. Holds no path of this machine."""
-    prepare, train = commands(run, where)
+def about() -> dict[str, Any]:
+    """Gives what a run that starts now runs with: commit, source, versions and machine. It is not compared."""
+    return {
+        "commit": commit(),
+        "code": code_digest(),
+        "versions": versions(),
+        "machine": {"architecture": platform.machine(), "cores": os.cpu_count()},
+    }
+
+
+def fixed_settings(run: Run, where: Folders, prepare: Sequence[str], train: Sequence[str]) -> dict[str, Any]:
+    """Gives what has to be the same for a stored run to count as this one. Holds no path of this machine.
+
+    Args:
+        run: The run.
+        where: Its folders.
+        prepare: The command that makes model and problems, the program first.
+        train: The command that trains.
+    """
     names = {str(where.data): "DATA_DIR", str(where.out): "OUT", str(ROOT): "ROOT"}
 
     def plain(word: str) -> str:
@@ -87,7 +104,25 @@ def fixed_settings(run: Run, where: Folders) -> dict[str, Any]:
     }
 
 
-def differences(stored: dict[str, Any], now: dict[str, Any]) -> list[str]:
+def shared_words(settings: dict[str, Any]) -> dict[str, list[str]]:
+    """Gives the words of a run's commands that all runs of its task have: without the arm's own and the seed."""
+    arm = ARMS[settings["arm"]]
+    own = {*arm.overrides, f"algorithm.adv_estimator={arm.estimator}"}
+    found = {}
+    for key in ("prepare", "train"):
+        words = [word for word in settings[key] if word not in own]
+        for index, word in enumerate(words):
+            if word.startswith(LEARNING_RATE):
+                words[index] = f"{LEARNING_RATE}{float(word.removeprefix(LEARNING_RATE)) / arm.lr_factor:g}"
+            elif word.endswith(f"seed={settings['seed']}"):
+                words[index] = word.rpartition("=")[0] + "=SEED"
+            elif index and words[index - 1] == "--seed":
+                words[index] = "SEED"
+        found[key] = words
+    return found
+
+
+def changed_settings(stored: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Names the settings that differ, with both values; the words of a command one by one."""
     found = []
     for key in sorted(stored.keys() | now.keys()):
@@ -142,12 +177,27 @@ class Store:
         stored = self.load(run)
         if stored is None:
             return False
-        if changes := differences(stored.settings, settings):
+        if changes := changed_settings(stored.settings, settings):
             raise ChangedSettings(
                 f"{run} is stored in {self.folder} with other settings ({'; '.join(changes)}). Keep these runs apart: "
                 "name another folder with --results and --work, or undo the change."
             )
         return True
+
+    def check_alike(self, run: Run, settings: dict[str, Any]) -> None:
+        """Checks that a run would have the budget and the settings of the stored runs of its task.
+
+        Raises:
+            ChangedSettings: It would not. What belongs to its arm or its seed may differ.
+        """
+        for file in sorted(self.folder.glob(f"{run.task.name}/*/seed*.json"))[:1]:  # the stored ones are alike
+            stored = json.loads(file.read_text())["settings"]
+            old, new = ({"steps": s["steps"], **shared_words(s)} for s in (stored, settings))
+            if changes := changed_settings(old, new):
+                raise ChangedSettings(
+                    f"{run} would have other settings than the stored {file} ({'; '.join(changes)}), so they could "
+                    "not be compared. Name another folder with --results and --work, or undo the change."
+                )
 
     def check_data(self, run: Run, data: str) -> None:
         """Checks that a run starts from the same model and problems as the stored runs of its task and seed.
@@ -162,18 +212,19 @@ class Store:
                     f"({stored.data}), so they could not be compared. Name another folder with --results."
                 )
 
-    def save(self, run: Run, settings: dict[str, Any], data: str, series: Series, seconds: float) -> None:
-        """Writes a run; the settings last, since they say that the run is whole."""
+    def save(self, run: Run, settings: dict[str, Any], data: str, series: Series, about: dict[str, Any]) -> None:
+        """Writes a run; the settings last, since they say that the run is whole.
+
+        Args:
+            run: The run.
+            settings: From :func:`fixed_settings`.
+            data: From :func:`data_digest`.
+            series: From :func:`benchmarks.learning.compact.compact`.
+            about: From :func:`about`, and the ``seconds`` that the run took.
+        """
         file = self._file(run)
         file.parent.mkdir(parents=True, exist_ok=True)
-        about = {
-            "seconds": round(seconds, 1),
-            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "commit": commit(),
-            "code": code_digest(),
-            "versions": versions(),
-            "machine": {"architecture": platform.machine(), "cores": os.cpu_count()},
-        }
+        about = {"finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **about}
         file.with_suffix(".jsonl").write_text(dump(series))
         part = file.with_suffix(".part")
         part.write_text(json.dumps({"settings": settings, "data": data, "about": about}, indent=1) + "\n")

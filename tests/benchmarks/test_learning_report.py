@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from benchmarks.learning.__main__ import app
 from benchmarks.learning.arms import ARMS, TASKS, Run
 from benchmarks.learning.compact import ALL_RIGHT, ALL_WRONG, HELD_OUT, ZERO_VARIANCE, dump, group_shares, load, select
-from benchmarks.learning.compare import Difference, summarize, unequal_data, unequal_first_steps
+from benchmarks.learning.compare import BaselineDifference, summarize, unequal_data, unequal_first_steps
 from benchmarks.learning.report import load_results, write_report
-from benchmarks.learning.store import Store, differences
+from benchmarks.learning.store import Store, changed_settings
 from epgrpo_verl.view.metrics import RECOVERED_TOKENS, REWARD, STEP_SECONDS, Metrics
 
 STEPS = 8
@@ -45,11 +45,17 @@ def run_series(arm: str, seed: int, steps: int = STEPS, start: float | None = No
     return series | {name: dict.fromkeys(line, value) for name, value in ours.items()}
 
 
-def save(folder: Path, arm: str, seed: int, data: str = "same", task: str = "easy", **changes) -> None:
+def save(
+    folder: Path, arm: str, seed: int, data="same", task="easy", batch=8, commit="c0ffee", code="abc", **changes
+) -> None:
+    """Stores a run. What is not said is the same for all."""
     run = Run(TASKS[task], ARMS[arm], seed)
     steps = changes.get("steps", STEPS)
-    settings = {"task": task, "arm": arm, "seed": seed, "steps": steps}
-    Store(folder).save(run, settings, data, run_series(arm, seed, **changes), 60.0)
+    words = {"prepare": ["--seed", str(seed)], "train": [f"batch={batch}", f"data.seed={seed}"]}
+    settings = {"task": task, "arm": arm, "seed": seed, "steps": steps, **words}
+    about = {"seconds": 60.0, "commit": commit, "code": code, "versions": {"verl": "0.9.1"}}
+    about["machine"] = {"architecture": "x86_64", "cores": 2}
+    Store(folder).save(run, settings, data, run_series(arm, seed, **changes), about)
 
 
 @pytest.fixture
@@ -85,11 +91,11 @@ def test_every_number_of_the_summary(results):
 
 
 def test_differences_are_paired_by_seed(tmp_path):
-    for arm, seeds in (("grpo", (0, 2, 5)), ("ep_grpo", (1, 2, 5))):
+    for arm, seeds in (("grpo", (0, 2, 3, 4, 5, 6)), ("ep_grpo", (1, 2, 3, 4, 5, 6))):
         for seed in seeds:
             save(tmp_path, arm, seed)
     difference = summarize(load_results(tmp_path, "easy", ["grpo", "ep_grpo"]), 0.5)[1].area_difference
-    assert difference.count == 2
+    assert difference.count == 5
     assert difference.mean == pytest.approx(0.1, abs=1e-4)
     assert difference.interval == pytest.approx((0.1, 0.1), abs=1e-4)
 
@@ -111,11 +117,11 @@ def test_holm_spares_the_comparison_that_was_named_beforehand(results):
         ((0.01, 0.03), 0.03, 0.02, "higher than GRPO"),
         ((-0.03, -0.01), 0.05, -0.02, "lower than GRPO"),
         ((0.01, 0.03), 0.06, 0.02, "higher in these seeds, not significant"),
-        (None, 1.0, 0.5, "one seed: nothing can be said"),
+        (None, 0.25, 0.5, "too few seeds"),
     ],
 )
 def test_the_verdict_needs_interval_and_test(interval, p, mean, words):
-    assert Difference(6, mean, interval, p, p).verdict == words
+    assert BaselineDifference(6, mean, interval, p, p).verdict == words
 
 
 def test_the_report_writes_tables_numbers_and_curves(results, tmp_path):
@@ -142,6 +148,33 @@ def test_the_report_can_be_limited_to_the_first_seeds(results, tmp_path):
     assert [arm["seeds"] for arm in numbers["easy/core"]["arms"]] == [[0, 1, 2]] * 3
 
 
+def test_all_columns_are_of_the_seeds_that_all_arms_have(results, tmp_path):
+    (results / "easy/ep_grpo-no_gate/seed5.json").unlink()
+    write_report(results, tmp_path / "out")
+    numbers = json.loads((tmp_path / "out" / "learning.json").read_text())
+    assert [arm["seeds"] for arm in numbers["easy/core"]["arms"]] == [[0, 1, 2, 3, 4]] * 3
+    assert "Seeds 5 are left out: not all of these arms have them." in numbers["easy/core"]["notes"]
+
+
+def test_the_report_lists_every_commit_and_names_seeds_of_unlike_source(results):
+    save(results, "grpo", 1, commit="another")
+    save(results, "ep_grpo", 3, code="changed", commit="later")
+    write_report(results, results)
+    text = (results / "learning.md").read_text()
+    assert "commit c0ffee, another, source abc." in text and "commit later, source changed." in text
+    assert "In seeds 3 the arms ran with different source or versions." in text
+
+
+def test_a_gradient_norm_that_was_no_number_is_told(results):
+    run = Run(TASKS["easy"], ARMS["grpo"], 2)
+    stored = Store(results).load(run)
+    del stored.series["actor/grad_norm"][3]
+    Store(results).save(run, stored.settings, stored.data, stored.series, stored.about)
+    write_report(results, results)
+    text = (results / "learning.md").read_text()
+    assert "In seed 2 of grpo the gradient norm was no finite number in 1 steps" in text
+
+
 def test_arms_that_do_not_start_alike_are_named(results):
     assert unequal_data(arms(results)) == unequal_first_steps(arms(results)) == []
     save(results, "ep_grpo", 2, start=0.2)
@@ -155,7 +188,13 @@ def test_arms_that_do_not_start_alike_are_named(results):
 
 def test_runs_of_different_lengths_are_refused(results):
     save(results, "ep_grpo", 0, steps=9)
-    with pytest.raises(ValueError, match="8, 9 steps"):
+    with pytest.raises(ValueError, match="easy: ep_grpo/seed0 cannot be compared .* steps: 8 is now 9"):
+        write_report(results, results)
+
+
+def test_runs_with_other_settings_than_the_rest_of_the_task_are_refused(results):
+    save(results, "ep_grpo-no_gate", 4, batch=16)
+    with pytest.raises(ValueError, match="no_gate/seed4 cannot be compared .* batch=8 is now batch=16"):
         write_report(results, results)
 
 
@@ -170,7 +209,9 @@ def test_one_seed_gives_a_table_without_an_interval(tmp_path):
     for arm in GAIN:
         save(tmp_path, arm, 0)
     write_report(tmp_path, tmp_path)
-    assert "one seed: nothing can be said" in (tmp_path / "learning.md").read_text()
+    rows = [line for line in (tmp_path / "learning.md").read_text().splitlines() if line.startswith("| ep_grpo |")]
+    assert "+0.143: too few seeds | 1.000" in rows[0]
+    assert "[" not in "".join(rows)
 
 
 def test_group_shares_by_hand():
@@ -194,8 +235,8 @@ def test_series_survive_being_written():
 
 def test_differences_of_settings_name_what_changed():
     before = {"steps": 3, "train": ["a=1", "b=2"], "seed": 0}
-    assert differences(before, dict(before)) == []
-    assert differences(before, {"steps": 4, "train": ["a=1", "c=2"], "seed": 0}) == [
+    assert changed_settings(before, dict(before)) == []
+    assert changed_settings(before, {"steps": 4, "train": ["a=1", "c=2"], "seed": 0}) == [
         "steps: 3 is now 4",
         "train: b=2 is now c=2",
     ]

@@ -99,7 +99,7 @@ def test_the_sign_flip_test_refuses_what_it_cannot_do_exactly(count):
         stats.sign_flip_p([1.0] * count)
 
 
-@pytest.mark.parametrize("values", [[0.2, 0.5, 0.9], [0.1, 0.1, 0.4, 0.6]])
+@pytest.mark.parametrize("values", [[0.2, 0.5, 0.9, 0.3, 0.4], [0.1, 0.1, 0.4, 0.6, 0.9]])
 def test_the_bootstrap_approaches_all_draws_with_replacement(values):
     means = [np.mean(draw) for draw in product(values, repeat=len(values))]
     low, high = np.quantile(means, [0.025, 0.975], method="inverted_cdf")
@@ -107,7 +107,7 @@ def test_the_bootstrap_approaches_all_draws_with_replacement(values):
 
 
 def test_the_bootstrap_gives_the_same_interval_every_time():
-    assert stats.bootstrap_interval([0.1, 0.4, 0.8]) == stats.bootstrap_interval([0.1, 0.4, 0.8])
+    assert stats.bootstrap_interval([0.1, 0.4, 0.8, 0.2, 0.3]) == stats.bootstrap_interval([0.1, 0.4, 0.8, 0.2, 0.3])
 
 
 def test_equal_values_have_an_interval_of_no_width():
@@ -115,8 +115,8 @@ def test_equal_values_have_an_interval_of_no_width():
 
 
 def test_one_seed_has_no_interval():
-    with pytest.raises(ValueError, match="two seeds"):
-        stats.bootstrap_interval([0.5])
+    with pytest.raises(ValueError, match="at least 5 seeds"):
+        stats.bootstrap_interval([0.5] * 4)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7))
