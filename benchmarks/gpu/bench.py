@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import chain
 from typing import Any
 
 import torch
@@ -96,32 +97,29 @@ def run(
         sizes: Model and batches.
         device: A GPU or the CPU.
         dtype: Of the model and of the logits.
-        budget_s: Seconds after which the parts that are left are skipped.
+        budget_s: Seconds after which no further part is begun.
         on_part: Called with the name of each part before it is measured.
 
     Returns:
-        ``about``, ``parts`` (name to seconds, calls, extra bytes), ``skipped`` (names) and ``steps`` (see
-        :func:`compose`).
+        ``about``, ``parts`` (name to seconds, calls, extra bytes), ``ended_before`` (the first part for which there was
+        no time, or None) and ``steps`` (see :func:`compose`).
     """
     started = time.monotonic()
     measured: dict[str, Measurement] = {}
-    skipped: list[str] = []
+    ended_before = None
     # The step first: it is what the benchmark is for.
-    for group in (
-        step_parts(sizes, device, dtype),
-        entropy_parts(sizes, device, dtype),
-        advantage_parts(sizes, device),
+    for name, place, function in chain(
+        step_parts(sizes, device, dtype), entropy_parts(sizes, device, dtype), advantage_parts(sizes, device)
     ):
-        for name, place, function in group:
-            if time.monotonic() - started > budget_s:
-                skipped.append(name)
-                continue
-            on_part(name)
-            measured[name] = measure(function, place)
+        if time.monotonic() - started > budget_s:
+            ended_before = name
+            break
+        on_part(name)
+        measured[name] = measure(function, place)
     return {
         "about": about(device, dtype, sizes),
         "parts": {name: asdict(value) for name, value in measured.items()},
-        "skipped": skipped,
+        "ended_before": ended_before,
         "steps": compose({name: value.seconds for name, value in measured.items()}),
     }
 

@@ -13,6 +13,8 @@ from itertools import product
 
 import numpy as np
 
+from epgrpo_verl.evaluation.statistics import bootstrap_means, percentile_interval
+
 LAST_STEPS = 5
 """Steps that the final reward is averaged over, and the running mean of ``steps_to_reach``."""
 RESAMPLES = 10_000
@@ -86,9 +88,8 @@ def bootstrap_interval(
     array = np.asarray(values, dtype=float)
     if len(array) < MIN_SEEDS:
         raise ValueError(f"an interval needs at least {MIN_SEEDS} seeds, got {len(array)}")
-    draws = np.random.default_rng(seed).integers(len(array), size=(resamples, len(array)))
-    low, high = np.quantile(array[draws].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    low, high = percentile_interval(bootstrap_means(array[:, None], resamples, seed), level)
+    return float(low[0]), float(high[0])
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:

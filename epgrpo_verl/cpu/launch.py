@@ -27,7 +27,7 @@ POLL_S = 1.0
 GRACE_S = 30.0
 """Seconds that the trainer gets to end by itself, after a signal or after one of its workers died."""
 TELL_S = 5.0
-"""Seconds before a death is told: a trainer that ends takes its workers down first."""
+"""Seconds from noticing a death to telling it: a trainer takes its workers down as it ends, and Ray reports that."""
 FAILED = 70
 """Exit code when the launcher had to end a run whose worker died."""
 

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import IO
 
 import psutil
@@ -40,7 +41,7 @@ class Watch:
         self._errors: IO[str]
         self._attempts = 0
         self._asked = -_AGAIN_S
-        self._reports: list[str] = []
+        self._reports: SimpleQueue[str] = SimpleQueue()
 
     def look(self, tree: list[psutil.Process]) -> list[str]:
         """Give what has died and was not given before.
@@ -64,7 +65,7 @@ class Watch:
             del self._last_seen[key]
         if now - self._asked >= _AGAIN_S and (self._reporter is None or self._reporter.poll() is not None):
             self._ask(lines, now)
-        reports, self._reports = self._reports, []
+        reports = [self._reports.get() for _ in range(self._reports.qsize())]
         return reports + [f"{title} (process {pid})" for pid, title in gone]
 
     @staticmethod
@@ -102,4 +103,4 @@ class Watch:
 
     def _read(self, reporter: subprocess.Popen) -> None:
         for line in reporter.stdout:
-            self._reports.append(line.strip())
+            self._reports.put(line.strip())

@@ -125,6 +125,7 @@ def test_a_run_on_transformers_trains_saves_and_resumes(launched):
     assert second.metric(3, "training/rollout_probs_diff_max") < 1e-4
 
 
+@pytest.mark.nightly
 def test_a_killed_rollout_server_ends_the_run(launched):
     run = launched("hf", 10000)
     run.wait_for(r"step:2 - ")
