@@ -13,7 +13,17 @@ from typer.testing import CliRunner
 
 from benchmarks.learning.__main__ import app
 from benchmarks.learning.arms import ARMS, TASKS, Run
-from benchmarks.learning.compact import ALL_RIGHT, ALL_WRONG, HELD_OUT, ZERO_VARIANCE, dump, group_shares, load, select
+from benchmarks.learning.compact import (
+    ALL_RIGHT,
+    ALL_WRONG,
+    HELD_OUT,
+    ZERO_VARIANCE,
+    compact,
+    dump,
+    group_shares,
+    load,
+    select,
+)
 from benchmarks.learning.compare import BaselineDifference, summarize, unequal_data, unequal_first_steps
 from benchmarks.learning.report import load_results, write_report
 from benchmarks.learning.store import Store, changed_settings
@@ -212,6 +222,33 @@ def test_one_seed_gives_a_table_without_an_interval(tmp_path):
     rows = [line for line in (tmp_path / "learning.md").read_text().splitlines() if line.startswith("| ep_grpo |")]
     assert "+0.143: too few seeds | 1.000" in rows[0]
     assert "[" not in "".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        (REWARD, "critic/score/mean was logged for 1 of 2 steps"),
+        (STEP_SECONDS, "timing_s/step was logged for 1 of 2 steps"),
+        ("timing_s/adv", "timing_s/adv was logged for 1 of 2 steps"),
+        ("val-core/sums/acc/mean@2", "test problems was not logged after step 2"),
+        (None, ""),
+    ],
+)
+def test_a_run_is_whole_only_with_what_the_tables_need(tmp_path, lost, words):
+    names = (REWARD, STEP_SECONDS, "timing_s/adv", "val-core/sums/acc/mean@2")
+    (tmp_path / "rollouts").mkdir()
+    with (tmp_path / "metrics.jsonl").open("w") as log:
+        for step in (1, 2):
+            data = {name: math.nan if (name, step) == (lost, 2) else 0.5 for name in names}
+            if math.isnan(data[names[-1]]):
+                del data[names[-1]]
+            print(json.dumps({"step": step, "data": data}), file=log)
+            (tmp_path / "rollouts" / f"{step}.jsonl").write_text('{"uid": "a_0_0", "score": 1.0}\n')
+    if lost is None:
+        assert compact(tmp_path, 2)[HELD_OUT] == {1: 0.5, 2: 0.5}
+        return
+    with pytest.raises(ValueError, match=words):
+        compact(tmp_path, 2)
 
 
 def test_group_shares_by_hand():
