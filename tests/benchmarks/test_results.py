@@ -54,4 +54,4 @@ def comparison(difference: dict | None) -> list[str]:
     if difference is None:
         return ["", ""]
     low, high = difference["interval"]
-    return [f"{difference['mean']:+.3f} [{low:+.3f}, {high:+.3f}]", f"{difference['p']:.2f}"]
+    return [f"{difference['mean']:+.3f} [{low:+.3f}, {high:+.3f}]", f"{difference['p']:.3f}"]
