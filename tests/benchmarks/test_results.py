@@ -41,7 +41,8 @@ def test_the_rows_of_the_summary_are_those_of_the_runs(task):
     lines = [line for line in part.splitlines() if line.startswith("|")]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert [row[0] for row in rows[2:]] == list(ARMS)
-    found = {arm["arm"]: arm for arm in numbers(DOCS / "results" / "learning.json")[f"{task}/core"]["arms"]}
+    results = json.loads((DOCS / "results" / "learning.json").read_text())
+    found = {arm["arm"]: arm for arm in results[f"{task}/core"]["arms"]}
     for row in rows[2:]:
         arm = found[ARMS[row[0]]]
         expected = []
