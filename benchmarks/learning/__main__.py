@@ -117,11 +117,13 @@ def run(
     except (ChangedSettings, RuntimeError) as error:
         raise _fail(f"error: {error}") from None
     estimate = Estimate(store, runs)
-    left = estimate.left([], [job.run for job in todo], jobs) if todo else 0.0
     if dry_run:
         for job in todo:
             _out(as_shell(job.run, folders(work, job.run)))
-    _out(f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do: about {hours(left)} with --jobs {jobs}")
+    counts = f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do"
+    if todo:
+        counts += f": about {hours(estimate.left([], [job.run for job in todo], jobs))} with --jobs {jobs}"
+    _out(counts)
     if dry_run or not todo:
         return
     try:
