@@ -111,7 +111,7 @@ def measure_seconds(size: str, repeats: int) -> dict[str, float]:
 def measure_extra_arrays(size: str, name: str) -> float:
     """Measures the peak memory of one function on one size, in arrays of the size of a float32 input."""
     rows, columns = map(int, size.split("x"))
-    make_functions(GROUP, 64)[name]()  # a small call first, for the same reason
+    make_functions(GROUP, 64)[name]()  # verl and torch then have what they load late
     return peak_extra_bytes(make_functions(rows, columns)[name]) / (4 * rows * columns)
 
 
@@ -165,8 +165,8 @@ def main() -> None:
     if args.measure:
         torch.set_num_threads(args.threads)
         (size,) = args.sizes
-        alone = args.measure == SECONDS
-        print(json.dumps(measure_seconds(size, args.repeats) if alone else measure_extra_arrays(size, args.measure)))
+        timed = args.measure == SECONDS
+        print(json.dumps(measure_seconds(size, args.repeats) if timed else measure_extra_arrays(size, args.measure)))
         return
     console = Console()
     todo = [(size, what) for size in args.sizes for what in (SECONDS, *NAMES)]

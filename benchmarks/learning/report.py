@@ -28,7 +28,7 @@ from benchmarks.learning.compare import (
     unequal_first_steps,
 )
 from benchmarks.learning.curves import plot
-from benchmarks.learning.store import Stored, changed_settings, read, shared_words
+from benchmarks.learning.store import Stored, changed_settings, read, shared_settings
 
 LEARNED = ("n", "final reward", "minus GRPO", "p", "area under the curve", "minus GRPO", "p", "area minus EP-GRPO")
 """Columns of the first table, behind the arm."""
@@ -204,7 +204,7 @@ def _check(folder: Path, arms: dict[str, Seeds]) -> None:
     first: dict[str, object] = {}
     for name, seeds in arms.items():
         for seed, run in seeds.items():
-            shared = {"steps": run.settings["steps"], **shared_words(run.settings)}
+            shared = shared_settings(run.settings)
             first = first or shared
             if changes := changed_settings(first, shared):
                 raise ValueError(f"{folder}: {name}/seed{seed} cannot be compared with the rest: {'; '.join(changes)}")

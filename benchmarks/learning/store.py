@@ -104,11 +104,11 @@ def fixed_settings(run: Run, where: Folders, prepare: Sequence[str], train: Sequ
     }
 
 
-def shared_words(settings: dict[str, Any]) -> dict[str, list[str]]:
-    """Gives the words of a run's commands that all runs of its task have: without the arm's own and the seed."""
+def shared_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Gives what all runs of a task share: the steps, and the words of the commands without the arm's and the seed."""
     arm = ARMS[settings["arm"]]
     own = {*arm.overrides, f"algorithm.adv_estimator={arm.estimator}"}
-    found = {}
+    found: dict[str, Any] = {"steps": settings["steps"]}
     for key in ("prepare", "train"):
         words = [word for word in settings[key] if word not in own]
         for index, word in enumerate(words):
@@ -192,8 +192,7 @@ class Store:
         """
         for file in sorted(self.folder.glob(f"{run.task.name}/*/seed*.json"))[:1]:  # the stored ones are alike
             stored = json.loads(file.read_text())["settings"]
-            old, new = ({"steps": s["steps"], **shared_words(s)} for s in (stored, settings))
-            if changes := changed_settings(old, new):
+            if changes := changed_settings(shared_settings(stored), shared_settings(settings)):
                 raise ChangedSettings(
                     f"{run} would have other settings than the stored {file} ({'; '.join(changes)}), so they could "
                     "not be compared. Name another folder with --results and --work, or undo the change."
