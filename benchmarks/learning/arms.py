@@ -107,10 +107,10 @@ TASKS: dict[str, Task] = {
             recipe="run_cpu_smollm2_135m.sh",
             knobs={"THREADS": "1"},
             lr=1e-5,
-            steps=10,
+            steps=7,
             level=0.5,
-            start_s=120,
-            step_s=60,
+            start_s=165,
+            step_s=57,
             help="SmolLM2-135M-Instruct on sums and word problems, 8 GB of memory per run",
         ),
     )
